@@ -17,7 +17,7 @@
         struct eph_require_semicolon
 
 #define TAKE_PTR(p)                                                                                                   \
-        ({                                                                                                            \
+        __extension__({                                                                                               \
                 __typeof__(p) *_pp = &(p);                                                                            \
                 __typeof__(p) _p = *_pp;                                                                              \
                 *_pp = NULL;                                                                                          \
@@ -25,7 +25,7 @@
         })
 
 #define TAKE_FD(fd)                                                                                                   \
-        ({                                                                                                            \
+        __extension__({                                                                                               \
                 int *_fdp = &(fd);                                                                                    \
                 int _fd = *_fdp;                                                                                      \
                 *_fdp = -EBADF;                                                                                       \
