@@ -22,8 +22,8 @@ Qemu *qemu_free(Qemu *q);
 DEFINE_CLEANUP(Qemu *, qemu_free);
 
 const char *qemu_binary(const Qemu *q);
-const char *qemu_version(const Qemu *q);      /* "7.2.22" */
-const char *qemu_build(const Qemu *q);        /* names this very file: changes whenever the package does; [0-9a-f-] only */
+const char *qemu_version(const Qemu *q); /* "7.2.22" */
+const char *qemu_build(const Qemu *q);   /* names this very file: changes whenever the package does; [0-9a-f-] only */
 const char *qemu_firmware_dir(const Qemu *q); /* for -L */
 
 /* The files to bind into the jail, one for each --bind=. With kvm, the module that emulates is left out, so that QEMU cannot

@@ -8,8 +8,9 @@
 #include <errno.h>
 #include <sys/types.h>
 
-#define UID_BLOCK_BASE  ((uid_t) 0x6ED00000)
-#define UID_BLOCK_COUNT ((uid_t) 65534) /* base + 65534 is the block's "nobody" and stays unused, as does the last one */
+#define UID_BLOCK_BASE ((uid_t) 0x6ED00000)
+#define UID_BLOCK_COUNT                                                                                               \
+        ((uid_t) 65534) /* base + 65534 is the block's "nobody" and stays unused, as does the last one */
 
 typedef struct Uid {
         uid_t uid;
