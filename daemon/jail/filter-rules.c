@@ -113,6 +113,7 @@ const FilterRule filter_rules[] = {
         ALLOW(QEMU, clock_nanosleep),
         ALLOW(QEMU, epoll_create1),
         ALLOW(QEMU, eventfd2),
+        ALLOW(QEMU, poll), /* the monitor's thread loops in GLib */
         ALLOW(QEMU, ppoll),
         ALLOW(OUTER, restart_syscall), /* waiting goes on after SIGSTOP and SIGCONT */
         FAIL(QEMU, io_uring_setup, ENOSYS),
@@ -121,6 +122,7 @@ const FilterRule filter_rules[] = {
         ALLOW(QEMU | OUTER, close),
         ALLOW(QEMU, fchdir),
         ALLOW(QEMU, fstat),
+        ALLOW(QEMU, fstatfs), /* of RAM in a memfd: the size of its pages */
         ALLOW(QEMU, ftruncate),
         ALLOW(QEMU, getdents64),
         ALLOW(QEMU, lseek),
@@ -161,8 +163,10 @@ const FilterRule filter_rules[] = {
         ALLOW_INT(QEMU, prctl, 0, PR_SET_NO_NEW_PRIVS),
         ALLOW_INT(QEMU, prctl, 0, PR_CAPBSET_READ),
         ALLOW_INT(QEMU, prctl, 0, PR_MCE_KILL),
+        ALLOW_INT(QEMU, seccomp, 0, SECCOMP_SET_MODE_STRICT), /* libseccomp's way to ask whether the call is there */
         ALLOW_INT(QEMU, seccomp, 0, SECCOMP_SET_MODE_FILTER),
         ALLOW_INT(QEMU, seccomp, 0, SECCOMP_GET_ACTION_AVAIL),
+        ALLOW_INT(QEMU, seccomp, 0, SECCOMP_GET_NOTIF_SIZES),
 
         /* The outer half waits */
         ALLOW(OUTER, wait4),
