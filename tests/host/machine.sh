@@ -38,7 +38,7 @@ machine_enter() {
     local leader
     leader=$(machine_leader)
     [[ $leader ]] || die "The host $name is not running. Start it with: tests/host/host --name $name up"
-    nsenter --target "$leader" --mount --uts --ipc --net --pid --cgroup -- \
+    nsenter --target "$leader" --mount --uts --ipc --net --pid --cgroup --root --wd -- \
         env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 TERM="${TERM:-dumb}" "$@"
 }
 
@@ -55,20 +55,25 @@ machine_is_up() {
 
 # machine_boot ROOT IMAGE: starts the host and waits until it is up.
 machine_boot() {
-    local root=$1 image=$2 unit cgroup_mount launch deadline=$((SECONDS + 180))
+    local root=$1 image=$2 unit cgroup_mount launch pid deadline=$((SECONDS + 180))
     unit=$(machine_unit)
     cgroup_mount=$(machine_cgroup_mount)
     [[ $cgroup_mount ]] || die "No cgroup2 file system is mounted, which systemd needs inside the host."
     mkdir -p "$state"/{upper,work,root}
-    launch=(unshare --mount --propagation private "$source_dir/tests/host/launch" "$name" "$state" "$root" "$image")
+    launch=(unshare --mount --propagation unchanged "$source_dir/tests/host/launch" "$name" "$state" "$root" "$image")
     if [[ -d /run/systemd/system ]]; then
         launch=(systemd-run --quiet --scope --collect --unit="$unit" --property=Delegate=yes -- "${launch[@]}")
     else
         mkdir -p "$cgroup_mount/$unit"
         export EPHEMERAL_HOST_CGROUP=$cgroup_mount/$unit
     fi
-    setsid --fork -- "${launch[@]}" </dev/null >"$state/console.log" 2>&1
+    setsid -- "${launch[@]}" </dev/null >"$state/console.log" 2>&1 &
+    pid=$!
     until machine_is_up; do
+        if ! kill -0 "$pid" 2>/dev/null; then
+            cat "$state/console.log"
+            die "The host ended while it booted."
+        fi
         ((SECONDS < deadline)) || die "The host did not come up in time. Its console: $state/console.log"
         sleep 0.2
     done
@@ -91,5 +96,7 @@ machine_end() {
             [[ ! -d $cgroup ]] || find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || true
         done
     fi
-    rm -rf -- "$state"
+    # Only there if it was started from within a chroot, see launch.
+    [[ ! -d $state/self ]] || umount --recursive --lazy "$state/self" 2>/dev/null || true
+    rm -rf --one-file-system -- "$state"
 }
