@@ -9,6 +9,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "jail/outer.h"
 #include "jail/status.h"
@@ -18,6 +19,7 @@ int main(int argc, char **argv) {
         Options options;
         int r;
 
+        umask(0022); /* the manager's is narrower, and QEMU has to get to its own files */
         r = options_parse(argc, argv, &options, &failure);
         if (r >= 0)
                 r = outer_run(&options, &failure);

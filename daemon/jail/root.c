@@ -122,6 +122,23 @@ static int bind_file(int root_fd, const char *path, Failure *reterr) {
         return attach(root_fd, fd, path, reterr);
 }
 
+/* Distributions let a group of its own open the device; a run gets that group. Root's own group is not handed out. */
+static int kvm_group(const struct stat *st, gid_t *ret_gid, Failure *reterr) {
+        const mode_t group = S_IRGRP | S_IWGRP, others = S_IROTH | S_IWOTH;
+
+        if ((st->st_mode & others) == others) {
+                *ret_gid = 0;
+                return 0;
+        }
+        if ((st->st_mode & group) != group || st->st_gid == 0)
+                return failure_set(
+                        reterr, -EACCES,
+                        "%s (mode %03o, group %u) opens for root only: it takes a group of its own and mode 0660",
+                        KVM_PATH, st->st_mode & 0777, st->st_gid);
+        *ret_gid = st->st_gid;
+        return 0;
+}
+
 static int bind_kvm(int root_fd, gid_t *ret_gid, Failure *reterr) {
         /* No NODEV, which the rest of the tree has: it would shut the one device that is wanted. */
         struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC};
@@ -138,8 +155,7 @@ static int bind_kvm(int root_fd, gid_t *ret_gid, Failure *reterr) {
         r = attach(root_fd, fd, KVM_PATH, reterr);
         if (r < 0)
                 return r;
-        *ret_gid = st.st_mode & S_IWOTH ? 0 : st.st_gid;
-        return 0;
+        return kvm_group(&st, ret_gid, reterr);
 }
 
 static int make_tree(int root_fd, const Options *options, Failure *reterr) {
