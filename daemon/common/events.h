@@ -65,7 +65,9 @@ typedef struct Event {
 const char *event_type_name(EventType type); /* "vm.starting" */
 int event_type_from_name(const char *name);  /* an EventType, or -EINVAL */
 sd_id128_t event_type_message_id(EventType type);
-int event_type_priority(EventType type); /* LOG_INFO … */
+
+/* LOG_INFO …; object, which may be NULL, makes a difference where a type has good and bad news. */
+int event_priority(EventType type, struct json_object *object);
 
 /* True for the events that tell how a run ended: a timeline keeps room for them. */
 bool event_type_is_final(EventType type);
