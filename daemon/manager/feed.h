@@ -10,8 +10,8 @@
  * says how many, at that place. A lossless feed says it is congested long before, so that the run stops reading from
  * the guest. `output` events travel as OUTPUT frames only.
  *
- * An event whose JSON does not fit a frame goes in several EVENT frames: a payload of exactly the maximum is
- * continued by the next frame, which has the same seq and usec and an empty type. */
+ * An event whose JSON is longer than EVENT_JSON_SIZE_MAX comes in several EVENT frames with the same seq, usec and
+ * type: a piece of exactly that size is followed by another, which may be empty. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,13 +44,13 @@ typedef struct FeedOptions {
         uint64_t finish_idle_usec; /* 0: FEED_FINISH_IDLE_USEC */
 } FeedOptions;
 
-/* Takes fd, a connected stream socket, when it succeeds; makes it non-blocking. 0 or -errno. The timeline must
+/* Takes fd, a connected stream socket, when it succeeds; makes it non-blocking and deaf. 0 or -errno. The timeline must
  * outlive the feed. */
 int feed_new(sd_event *event, int fd, Timeline *timeline, const FeedOptions *options, Feed **ret);
 Feed *feed_free(Feed *feed);
 DEFINE_CLEANUP(Feed *, feed_free);
 
-bool feed_is_congested(const Feed *feed);
+bool feed_is_congested(const Feed *feed); /* never when gone, nor when not lossless */
 
 /* The run has ended: what is there is sent, then end of file, then on_gone. A reader that does not read is left
  * after FEED_FINISH_IDLE_USEC. 0 or -errno. */
