@@ -11,6 +11,8 @@
  * everything, told by one last signal `Unsubscribed(t last_seq, s reason)`: GetTimeline(last_seq, …) gives the rest.
  * So is one subscription whose queue overflows.
  *
+ * What a peer did not read stays on its account while it is on the bus, through any number of subscriptions.
+ *
  * Like a feed, a subscription holds a place in the timeline, and only what the timeline does not keep is queued.
  *
  * The system bus must let the service send Ping: <allow send_interface="org.freedesktop.DBus.Peer"
@@ -42,7 +44,7 @@ typedef struct Subscriber Subscriber;
  * SUBSCRIBER_PING_USEC. 0 or -errno. */
 int subscriber_hub_new(sd_bus *bus, uint64_t ping_usec, SubscriberHub **ret);
 
-/* All subscribers must have been freed. */
+/* All subscribers must have been freed. When the bus goes, all of them are gone. */
 SubscriberHub *subscriber_hub_free(SubscriberHub *hub);
 DEFINE_CLEANUP(SubscriberHub *, subscriber_hub_free);
 
@@ -69,9 +71,9 @@ DEFINE_CLEANUP(Subscriber *, subscriber_free);
 const char *subscriber_name(const Subscriber *subscriber);
 
 /* Another signal (PropertiesChanged, RunNew …), behind the events so far; the destination is set here. The message
- * is referenced, not owned. 0; -ESHUTDOWN when gone or finished; -ENOBUFS when the queue was full (the subscriber is
- * then gone); or -errno. */
-int subscriber_send(Subscriber *subscriber, sd_bus_message *message);
+ * is referenced, not owned; size is about its bytes. 0; -ESHUTDOWN when gone or finished; -ENOBUFS when the queue
+ * was full (the subscriber is then unsubscribed); or -errno. */
+int subscriber_send(Subscriber *subscriber, sd_bus_message *message, size_t size);
 
 /* `Console(ay data)`: best effort, dropped without a word when the peer is behind. */
 void subscriber_console(Subscriber *subscriber, const void *data, size_t size);
