@@ -104,18 +104,88 @@ def get(path, interface, name, user="root"):
     return json.loads(result.text)["data"]
 
 
-def start_run(request, user="alice"):
-    """StartRun over the bus. Answers (id, object path)."""
-    return data(call(ROOT, MANAGER, "StartRun", "sa{sh}a{sv}", json.dumps(request), "0", "0", user=user))
-
-
 def command(*argv, **keys):
     """A request of the workflow `command`."""
     return {"workflow": "command", "input": {"argv": list(argv)}, **keys}
 
 
+def start_run(request, user="alice"):
+    """StartRun over the bus. Answers (id, object path)."""
+    return data(call(ROOT, MANAGER, "StartRun", "sa{sh}a{sv}", json.dumps(request), "0", "0", user=user))
+
+
+def wait_state(path, states, user="alice", seconds=120):
+    """Waits for one of the states and answers it."""
+
+    def state():
+        said = get(path, RUN, "State", user=user)
+        return said if said in states else None
+
+    return wait_for(state, seconds, f"{path} in state {states}")
+
+
+def result_of(path, user="alice"):
+    return json.loads(data(call(path, RUN, "GetResult", user=user))[0])
+
+
+def timeline_of(path, user="alice"):
+    """[(seq, usec, type, object)] of all events so far."""
+    events = []
+    while True:
+        more = data(call(path, RUN, "GetTimeline", "tu", str(len(events)), "1000", user=user))[0]
+        if not more:
+            return events
+        events += [(seq, usec, kind, json.loads(text)) for seq, usec, kind, text in more]
+
+
+def output_of(events, stream="stdout"):
+    return "".join(e[3].get("data", "") for e in events if e[2] == "output" and e[3]["stream"] == stream)
+
+
+def run_to_end(request, user="alice", seconds=120):
+    """Starts a run over the bus and waits for its end. Answers (id, path, result, timeline)."""
+    run, path = start_run(request, user=user)
+    wait_state(path, ("ended",), user=user, seconds=seconds)
+    return run, path, result_of(path, user), timeline_of(path, user)
+
+
+def push_watcher():
+    with open(os.path.join(os.path.dirname(os.path.realpath(__file__)), "watch.py"), "rb") as f:
+        host("sh", "-c", "cat >/usr/local/lib/watch.py", stdin=f.read(), ok=True)
+
+
+def watch(request, user="alice"):
+    """Starts a run from a D-Bus client that stays connected. Answers what it printed: what was started, then each signal."""
+    push_watcher()
+    text = request if isinstance(request, str) else json.dumps(request)
+    said = host("python3", "/usr/local/lib/watch.py", user=user, stdin=text.encode(), timeout=180)
+    return [json.loads(line) for line in said.text.splitlines()]
+
+
+def in_order(wanted, kinds):
+    """Do these types of events appear in this order, whatever is between them?"""
+    rest = iter(kinds)
+    return all(kind in rest for kind in wanted)
+
+
 def unit_of(run):
     return f"ephemeral-{run}.scope"
+
+
+def leftovers():
+    """What runs may have left on the host, as a list of lines; empty when all is clean."""
+    script = r"""
+        ps -eo uid,pid,args --no-headers | awk '$1 >= 1859125248 { print "process", $0 }'
+        systemctl list-units --all --plain --no-legend 'ephemeral-run-*' | sed 's/^/unit /'
+        find /sys/fs/cgroup -type d -name 'ephemeral-run-*' -printf 'cgroup %p\n'
+        grep -E 'ephemeral-(run|jail)|/run/ephemeral' /proc/mounts | grep -v '^ramfs' | sed 's/^/mount /'
+        find /run/ephemeral -mindepth 1 ! -type d -printf 'file %p\n' 2>/dev/null
+    """
+    return host("bash", "-c", script).text.splitlines()
+
+
+def manager_pid():
+    return int(host("systemctl", "show", "--property=MainPID", "--value", "ephemerald.service").text)
 
 
 def journal(run, *options):
