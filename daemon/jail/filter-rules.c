@@ -119,7 +119,7 @@ const FilterRule filter_rules[] = {
         FAIL(QEMU, io_uring_setup, ENOSYS),
 
         /* Files: there are few to be found, all of them read-only */
-        ALLOW(QEMU | OUTER, close),
+        ALLOW(QEMU, close),
         ALLOW(QEMU, fchdir),
         ALLOW(QEMU, fstat),
         ALLOW(QEMU, fstatfs), /* of RAM in a memfd: the size of its pages */
@@ -130,7 +130,7 @@ const FilterRule filter_rules[] = {
         ALLOW(QEMU, openat),
         ALLOW(QEMU, pread64),
         ALLOW(QEMU, preadv),
-        ALLOW(QEMU | OUTER, read),
+        ALLOW(QEMU, read),
         ALLOW(QEMU, readlink),
         ALLOW(QEMU, statfs),
         ALLOW(QEMU | OUTER, write),

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "jail/outer.h"
 #include "jail/status.h"
@@ -24,7 +25,7 @@ int main(int argc, char **argv) {
         if (r >= 0)
                 r = outer_run(&options, &failure);
         if (r >= 0)
-                return EXIT_SUCCESS;
+                _exit(EXIT_SUCCESS); /* no handlers of libraries: the filter has no room for them */
         if (options.status_fd < 0 || status_send(options.status_fd, "error %s", failure.text) < 0)
                 fprintf(stderr, "ephemeral-jail: %s\n", failure.text);
         return EXIT_FAILURE;
