@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
- * The sentence that a person reads for each event, in the journal and on the command line. The JSON that it is made from carries text of
- * the guest and numbers from anywhere: every look at it is checked, every text bounded, and the finished line is neutralised once,
- * at the end.
+ * The sentence that a person reads for each event, in the journal and on the command line. The JSON that it is made
+ * from carries text of the guest and numbers from anywhere: every look at it is checked, every text bounded, and the
+ * finished line is neutralised once, at the end.
  */
 #include "common/events.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
- * The table of event types, and an event as JSON. What is serialised here is sent as it is on every wire (journal, D-Bus, feeds), so it is
- * made once and made safe for all of them. The sentences for people are in event-message.c.
+ * The table of event types, and an event as JSON. What is serialised here is sent as it is on every wire (journal,
+ * D-Bus, feeds), so it is made once and made safe for all of them. The sentences for people are in event-message.c.
  */
 #include "common/events.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
- * Turns one run's events into journal entries and keeps account of its share of output there. Called by the run's timeline
- * for each event, once, in order; the writer does the rest.
+ * Turns one run's events into journal entries and keeps account of its share of output there. Called by the run's
+ * timeline for each event, once, in order; the writer does the rest.
  */
 #include "common/journal-run.h"
 

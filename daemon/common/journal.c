@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
- * A queue and a thread between the event loop and journald. The loop fills an entry, pushes it under a lock that is never held
- * while sending, and goes on; the thread sends. Thread and owner share the writer by a count of two: a thread that journald
- * holds when the owner's patience ends is left behind and frees the writer itself, should it ever wake up.
+ * A queue and a thread between the event loop and journald. The loop fills an entry, pushes it under a lock that is
+ * never held while sending, and goes on; the thread sends. Thread and owner share the writer by a count of two: a
+ * thread that journald holds when the owner's patience ends is left behind and frees the writer itself, should it
+ * ever wake up.
  */
 #include "common/journal.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
- * Guest text for a person's eyes: the one place that knows which characters a terminal obeys instead of showing, and which a
- * person cannot see. Used by the journal writer, the messages of events, and the command line tool. Input is hostile;
- * whatever it is, the output is valid UTF-8 of bounded size. The streaming form gives the same text as the whole would,
- * wherever it is cut.
+ * Guest text for a person's eyes: the one place that knows which characters a terminal obeys instead of showing, and
+ * which a person cannot see. Used by the journal writer, the messages of events, and the command line tool. Input is
+ * hostile; whatever it is, the output is valid UTF-8 of bounded size. The streaming form gives the same text as the
+ * whole would, wherever it is cut.
  */
 #include "common/neutral.h"
 
@@ -30,7 +30,8 @@ enum { JSON_EXPANSION = 6, REPLACEMENT = 0xfffd, DECODE_INVALID = 0, DECODE_SHOR
 static const Range invisible_ranges[] = {
         {0x00ad, 0x00ad}, {0x034f, 0x034f}, {0x061c, 0x061c}, {0x070f, 0x070f}, {0x115f, 0x1160}, {0x17b4, 0x17b5},
         {0x180b, 0x180f}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f}, {0x3164, 0x3164}, {0xfdd0, 0xfdef},
-        {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+        {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+        {0xe0000, 0xe0fff},
 };
 
 /* Categories Mn and Me of Unicode 14; gaps that are not assigned are bridged. */

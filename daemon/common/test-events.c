@@ -134,7 +134,7 @@ static void test_output_is_text_or_base64(void) {
         assert(bytes && strcmp(bytes, "{\"stream\":\"stderr\",\"bytes\":3,\"data_base64\":\"/wAB\"}") == 0);
 }
 
-/* Each id of ours stands in the catalog, and the catalog knows no other. */
+/* Each id of ours but that of output stands in the catalog, and the catalog knows no other. */
 static void test_the_catalog_has_the_same_ids(const char *path) {
         const sd_id128_t others[] = {JOURNAL_ID_DROPPED, JOURNAL_ID_OUTPUT_LIMIT, JOURNAL_ID_OUTPUT_SKIPPED};
         _cleanup_(freep) char *catalog = NULL;
@@ -147,11 +147,11 @@ static void test_the_catalog_has_the_same_ids(const char *path) {
                 snprintf(line, sizeof(line), "\n-- " SD_ID128_FORMAT_STR "\nSubject: ",
                          SD_ID128_FORMAT_VAL(i < EVENT_TYPE_COUNT ? event_type_message_id((EventType) i)
                                                                   : others[i - EVENT_TYPE_COUNT]));
-                assert(strstr(catalog, line));
+                assert(!strstr(catalog, line) == (i == EVENT_OUTPUT));
         }
         for (const char *p = catalog; (p = strstr(p, "\n-- ")); p++)
                 n_found++;
-        assert(n_found == EVENT_TYPE_COUNT + ELEMENTSOF(others));
+        assert(n_found == EVENT_TYPE_COUNT - 1 + ELEMENTSOF(others));
 }
 
 int main(int argc, char **argv) {

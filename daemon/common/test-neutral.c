@@ -12,22 +12,19 @@
 
 /* The control sequences that terminals obey, and what else must not pass as it is. */
 static const char *const hostile[] = {
-        "\x1b[2J\x1b[H",                /* CSI */
-        "\x1b]52;c;ZXZpbA==\x07",       /* OSC 52: clipboard */
-        "\x1b]8;;http://x\x1b\\y",      /* OSC 8: link */
-        "\x1bP$qm\x1b\\\x1b_apc\x1b\\", /* DCS, APC */
-        "\xc2\x9b"
-        "6n\x9b"
-        "5n",                       /* C1, in UTF-8 and as a byte */
-        "\xe2\x80\xae"              /* bidi */
-        "evil\xe2\x81\xa6\xd8\x9c", /* more of it */
-        "\xf3\xa0\x81\xa1tag",      /* tag characters */
-        "\xff\xfe\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80",
-        "\r\n\b\x7f\x0e",
-        "a\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81",
-        "grün 中文 \U0001f600 \xef\xb8\x8f",
-        "cut \xe2\x82",
-        "lone \x1b",
+        "\033[2J\033[H",                                /* CSI */
+        "\033]52;c;ZXZpbA==\007",                       /* OSC 52: clipboard */
+        "\033]8;;http://x\033\\y",                      /* OSC 8: link */
+        "\033P$qm\033\\\033_apc\033\\",                 /* DCS, APC */
+        "\302\2336n\2335n",                             /* C1, in UTF-8 and as a byte */
+        "\342\200\256evil\342\201\246\330\234",         /* bidi */
+        "\363\240\201\241tag",                          /* tag characters */
+        "\377\376\300\257\355\240\200\364\220\200\200", /* not UTF-8 */
+        "\r\n\b\177\016",
+        "a\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301",
+        "grün 中文 \U0001f600 \ufe0f",
+        "cut \342\202",
+        "lone \033",
 };
 
 static void expect(char *got, const char *wanted) {
@@ -82,8 +79,10 @@ static void test_a_heap_of_marks_is_cut(void) {
 
         assert(data);
         data[0] = 'a';
-        for (size_t i = 0; i < N; i++)
-                memcpy(data + 1 + 2 * i, "\xcc\x81", 2);
+        for (size_t i = 0; i < N; i++) {
+                data[1 + 2 * i] = (char) 0xcc;
+                data[2 + 2 * i] = (char) 0x81;
+        }
         text = neutralise(data, 1 + 2 * N);
         assert(text);
         assert(strncmp(text + 1 + 2 * NEUTRAL_MARKS_MAX, "\\u0301\\u0301", 12) == 0);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
- * Made by OpenOutput for each reader. The frames at hand are encoded into a buffer of about FILL_BYTES, which goes out as the
- * socket takes it; then the next are encoded, from the timeline or from the queue of output that it does not keep.
+ * Made by OpenOutput for each reader. The frames at hand are encoded into a buffer of about FILL_BYTES, which goes
+ * out as the socket takes it; then the next are encoded, from the timeline or from the queue of output that it does
+ * not keep.
  *
- * The reader is not trusted: it may stop, hang up, or read a byte at a time. None of that may cost more than the queue and
- * the buffer, nor wake the event loop without need.
+ * The reader is not trusted: it may stop, hang up, or read a byte at a time. None of that may cost more than the
+ * queue and the buffer, nor wake the event loop without need.
  */
 #include "manager/feed.h"
 

@@ -44,8 +44,8 @@ typedef struct FeedOptions {
         uint64_t finish_idle_usec; /* 0: FEED_FINISH_IDLE_USEC */
 } FeedOptions;
 
-/* Takes fd, a connected stream socket, when it succeeds; makes it non-blocking and deaf. 0 or -errno. The timeline must
- * outlive the feed. */
+/* Takes fd, a connected stream socket, when it succeeds; makes it non-blocking and deaf. 0 or -errno. The timeline
+ * must outlive the feed. */
 int feed_new(sd_event *event, int fd, Timeline *timeline, const FeedOptions *options, Feed **ret);
 Feed *feed_free(Feed *feed);
 DEFINE_CLEANUP(Feed *, feed_free);

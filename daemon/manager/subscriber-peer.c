@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
- * What each connection has not read yet. Bytes are on a peer's account from sending until it answers a Ping that was sent behind
- * them, so dbus-daemon never holds more of ours than the windows say. The account is as old as the connection: a peer
- * that unsubscribes, or was unsubscribed, and comes back still owes what it did not read.
+ * What each connection has not read yet. Bytes are on a peer's account from sending until it answers a Ping that was
+ * sent behind them, so dbus-daemon never holds more of ours than the windows say. The account is as old as the
+ * connection: a peer that unsubscribes, or was unsubscribed, and comes back still owes what it did not read.
  */
 #include "manager/subscriber-peer.h"
 

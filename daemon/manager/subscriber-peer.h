@@ -64,8 +64,8 @@ bool peer_has_room(Peer *peer, size_t size);
 /* Sends a signal, whatever the room, and a Ping when it is time for one. 0 or -errno. */
 int peer_send(Peer *peer, sd_bus_message *message, size_t size);
 
-/* Frees the peers without subscribers that have read all or left. A silent one is kept for as long as it is on the bus.
- * From the deferred source. */
+/* Frees the peers without subscribers that have read all or left. A silent one is kept for as long as it is on the
+ * bus. From the deferred source. */
 void peer_collect(SubscriberHub *hub);
 
 void peer_free_all(SubscriberHub *hub);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
- * Subscriptions: each is a place in a run's timeline and a short queue of signals that the timeline does not hold. A signal
- * leaves when its turn has come and its peer has room (subscriber-peer.c); subscriptions of one peer take turns.
+ * Subscriptions: each is a place in a run's timeline and a short queue of signals that the timeline does not hold. A
+ * signal leaves when its turn has come and its peer has room (subscriber-peer.c); subscriptions of one peer take
+ * turns.
  *
- * An owner is told that a subscription is gone by a deferred event source, never from within an append to the timeline.
+ * An owner is told that a subscription is gone by a deferred event source, never from within an append to the
+ * timeline.
  */
 #include "manager/subscriber.h"
 
@@ -165,13 +167,13 @@ static void send_all(Subscriber *s) {
 
 /* Each subscription a signal in turn; whoever was first goes last the next time. */
 static void on_room(Peer *peer) {
-        Subscriber *s;
+        Subscriber *s, *next;
         bool progress = true;
 
         while (progress) {
                 progress = false;
-                for (Subscriber *next = s = TAILQ_FIRST(&peer->subscribers); s; s = next) {
-                        next = TAILQ_NEXT(s, link);
+                for (s = TAILQ_FIRST(&peer->subscribers); s && s->peer; s = next) {
+                        next = TAILQ_NEXT(s, link); /* s may be gone, all may be: then next has no peer */
                         progress |= send_next(s);
                 }
         }

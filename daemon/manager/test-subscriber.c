@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
- * On a dbus-daemon of its own. The service and readers that read are in one event loop; a reader that sleeps is a connection that is
- * not in it.
+ * On a dbus-daemon of its own. The service and readers that read are in one event loop; a reader that sleeps is a
+ * connection that is not in it.
  */
 #include "manager/subscriber.h"
 

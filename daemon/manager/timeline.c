@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
- * Every run has one. Items are allocated once, never move and never change, so that readers may point into them; an item's index
- * is its seq - 1. Output is kept as bytes alone: its JSON is made when somebody asks for it.
+ * Every run has one. Items are allocated once, never move and never change, so that readers may point into them; an
+ * item's index is its seq - 1. Output is kept as bytes alone: its JSON is made when somebody asks for it.
  *
- * Room is counted before anything is kept: events and their JSON against TIMELINE_EVENTS_MAX and TIMELINE_JSON_MAX, with the
- * reserve for the events that tell how the run ended; output against the run's cap.
+ * Room is counted before anything is kept: events and their JSON against TIMELINE_EVENTS_MAX and TIMELINE_JSON_MAX,
+ * with the reserve for the events that tell how the run ended; output against the run's cap.
  */
 #include "manager/timeline.h"
 
@@ -99,7 +99,7 @@ static int grow(Timeline *t) {
 
         if (t->n_items < t->n_allocated)
                 return 0;
-        items = reallocarray(t->items, n, sizeof(*items));
+        items = reallocarray(t->items, n, sizeof(*items)); /* NOLINT(bugprone-sizeof-expression): of pointers */
         if (!items)
                 return -ENOMEM;
         t->items = items;

@@ -41,9 +41,9 @@ DEFINE_CLEANUP(Timeline *, timeline_free);
  * -E2BIG, -ENOMEM. `output` events are made by timeline_output() only. */
 int timeline_append(Timeline *timeline, EventType type, struct json_object *object);
 
-/* Output, at least a byte, as events of at most TIMELINE_CHUNK_MAX bytes each. 1: all of it is kept; 0: some or all is past
- * the cap (or the timeline is full), delivered but not kept; -ENOMEM: what is left of it is counted, neither kept nor
- * delivered. */
+/* Output, at least a byte, as events of at most TIMELINE_CHUNK_MAX bytes each. 1: all of it is kept; 0: some or all is
+ * past the cap (or the timeline is full), delivered but not kept; -ENOMEM: what is left of it is counted, neither kept
+ * nor delivered. */
 int timeline_output(Timeline *timeline, OutputStream stream, const void *data, size_t size);
 
 /* Appends `output.truncated` with exact counts when output (or an event) was not kept; does nothing when all is
