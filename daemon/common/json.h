@@ -32,8 +32,9 @@ unsigned json_line(json_object *o);
 
 /* Reads values by key. The first error is kept as text, ready to show; after it every accessor fails. */
 typedef struct JsonReader {
-        const char *what; /* how a key is called: "request key" */
-        const char *file; /* put before with the line, "FILE:LINE: "; NULL: the document came without a file */
+        const char *what;   /* how a key is called: "request key" */
+        const char *file;   /* put before with the line, "FILE:LINE: "; NULL: the document came without a file */
+        const char *bounds; /* what sets the ranges of numbers, "limits of workflow 'x'"; NULL: nothing to say */
         char *error;
 } JsonReader;
 
@@ -52,6 +53,10 @@ int json_read_bytes(
 int json_read_object(JsonReader *reader, json_object *object, const char *path, json_object **ret);
 /* An array of 1 … max entries. */
 int json_read_array(JsonReader *reader, json_object *object, const char *path, size_t max, json_object **ret);
+/* The value itself instead of its place: an entry of an array, a member whose key is data. 0 or as above. */
+int json_as_string(JsonReader *reader, json_object *value, const char *path, size_t max, const char **ret);
+/* 0 when root is an object. */
+int json_read_root(JsonReader *reader, json_object *root);
 
 /* Refuses any key of object that is not in allowed (ends with NULL), naming the nearest one and all of them. path "" is the
  * top. 0, or as above. */
@@ -74,7 +79,9 @@ int json_add_bool(json_object *object, const char *key, bool value);
 /* The text on one line, slashes not escaped; borrowed from the object until it changes. NULL when memory is short. */
 const char *json_text(json_object *object);
 
-/* Length of the valid UTF-8 at the start of data (RFC 3629: no surrogates, nothing overlong). */
+/* UTF-8 as RFC 3629 has it: no surrogates, nothing overlong. Bytes of the first character (0: invalid, cut short or
+ * nothing there), and of all the valid ones at the start. */
+size_t utf8_character_size(const void *data, size_t size);
 size_t utf8_valid_prefix(const void *data, size_t size);
 
 /* Bytes that base64_encode() writes, with the NUL. */
