@@ -2,8 +2,8 @@
 #pragma once
 
 /* The types of a timeline's events, in one table: name on every wire, journal message id, priority, and the sentence
- * that a person reads. docs/design.md, sections 9 and 17.4, lists the JSON of each. A text for each id stands in
- * units/ephemeral.catalog. */
+ * that a person reads. docs/design.md, sections 9 and 17.4, lists the JSON of each. A text for each id but
+ * that of output stands in units/ephemeral.catalog. */
 
 #include <stdbool.h>
 #include <stddef.h>
