@@ -142,17 +142,20 @@ int options_parse(int argc, char **argv, Options *ret, Failure *reterr) {
                 {"kvm",              no_argument, NULL, 'v'},
                 {0                 },
         };
-        int option;
+        int option, r = 0;
 
         *ret = (Options){.go_fd = -EBADF, .status_fd = -EBADF};
         optind = 0; /* GNU: start afresh, so that a test may parse twice */
         opterr = 0;
         while ((option = getopt_long(argc, argv, "+", options, NULL)) >= 0) {
-                int r = parse_option(ret, option, optarg, reterr);
+                Failure later; /* the first one is told, but --status-fd may come behind it */
+                int q = parse_option(ret, option, optarg, r < 0 ? &later : reterr);
 
-                if (r < 0)
-                        return r;
+                if (q < 0 && r >= 0)
+                        r = q;
         }
+        if (r < 0)
+                return r;
         ret->argv = argv + optind;
         return check_complete(ret, reterr);
 }

@@ -26,5 +26,5 @@ typedef struct Options {
         char **argv; /* of QEMU; argv[0] is one of the binds */
 } Options;
 
-/* Strings stay in argv. status_fd is set as soon as it is understood, so that what is wrong behind it can be told there. */
+/* Strings stay in argv. status_fd is set whenever it could be understood, so that what is wrong can be told there. */
 int options_parse(int argc, char **argv, Options *ret, Failure *reterr);

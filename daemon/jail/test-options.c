@@ -92,12 +92,13 @@ static void what_is_missing_is_said(void) {
         REFUSED(-EINVAL, "unknown option", "--uid");
 }
 
-static void the_status_fd_is_known_to_what_is_wrong_behind_it(void) {
-        const char *const arguments[] = {"--status-fd=4", "--uid=0", NULL};
+static void the_status_fd_is_known_whatever_else_is_wrong(void) {
+        const char *const arguments[] = {"--uid=0", "--shell", "--status-fd=4", "--gid=1", NULL};
         Failure failure = {0};
         Options o;
 
-        assert(parse(arguments, &o, &failure) < 0 && o.status_fd == 4);
+        assert(parse(arguments, &o, &failure) == -EPERM && o.status_fd == 4);
+        assert(strstr(failure.text, "--uid=0"));
 }
 
 int main(void) {
@@ -106,6 +107,6 @@ int main(void) {
         fds_are_distinct_and_no_standard_streams();
         paths_are_plain();
         what_is_missing_is_said();
-        the_status_fd_is_known_to_what_is_wrong_behind_it();
+        the_status_fd_is_known_whatever_else_is_wrong();
         return 0;
 }
