@@ -70,8 +70,7 @@ int run_id_new(char ret[static RUN_ID_LENGTH + 1]) {
         }
         memcpy(last, ulid, ULID_SIZE);
 
-        memcpy(ret, RUN_ID_PREFIX, strlen(RUN_ID_PREFIX));
-        encode(ulid, ret + strlen(RUN_ID_PREFIX));
+        encode(ulid, stpcpy(ret, RUN_ID_PREFIX));
         return 0;
 }
 

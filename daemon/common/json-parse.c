@@ -76,8 +76,7 @@ static int attach(JsonParser *p, json_object *value) {
 
         /* A fraction keeps its text where the others keep their line. */
         if (value && !json_object_is_type(value, json_type_double))
-                json_object_set_userdata(value, (void *) (uintptr_t) p->line,
-                                         NULL); /* NOLINT: a number in a pointer */
+                json_object_set_userdata(value, (void *) (uintptr_t) p->line, NULL);
         if (!parent) {
                 p->root = value;
                 return 0;
@@ -103,7 +102,7 @@ static size_t skip_digits(JsonParser *p) {
 
 /* Walks over a number as RFC 8259 writes it. */
 static int scan_number(JsonParser *p, bool *ret_fraction) {
-        size_t start = p->at;
+        size_t start;
 
         if (json_parser_peek(p) == '-')
                 p->at++;

@@ -10,7 +10,6 @@
 
 #include "common/cleanup.h"
 
-#define IMAGE_PATH_DEFAULT      "/etc/ephemeral/images:/var/lib/ephemeral/images:/usr/lib/ephemeral/images"
 #define IMAGE_NAME_MAX          64U
 #define IMAGE_MANIFEST_SIZE_MAX (1024U * 1024U)
 #define IMAGE_PACKAGES_MAX      8192U

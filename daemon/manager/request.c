@@ -246,7 +246,7 @@ static int add_output_and_labels(const Request *request, json_object *accepted) 
         return r;
 }
 
-static int accept(Request *request) {
+static int write_accepted(Request *request) {
         json_object *accepted = request->accepted = json_object_new_object();
         int r;
 
@@ -290,6 +290,19 @@ static int check_size(size_t size, const char *which, sd_bus_error *reterr_error
                 return 0;
         return error_set(reterr_error, ERROR_REQUEST_TOO_LARGE, "%s has %zu bytes, at most %u are taken", which, size,
                          REQUEST_SIZE_MAX);
+}
+
+static int accept_request(Request *request, sd_bus_error *reterr_error) {
+        const char *accepted;
+        int r;
+
+        r = write_accepted(request);
+        if (r < 0)
+                return r;
+        accepted = request_to_json(request);
+        if (!accepted)
+                return -ENOMEM;
+        return check_size(strlen(accepted), "the request with its defaults filled in", reterr_error);
 }
 
 /* A reader's error becomes the request's. */
@@ -346,7 +359,6 @@ int request_parse(const char *text,
         _cleanup_(request_freep) Request *request = NULL;
         char bounds[WORKFLOW_NAME_MAX + 32];
         const Workflow *workflow;
-        const char *accepted;
         int r;
 
         r = parse_root(text, size, &root, reterr_error);
@@ -367,13 +379,7 @@ int request_parse(const char *text,
                 return error_set(reterr_error, ERROR_NOT_PERMITTED,
                                  "request key 'vm.root': workflow '%s' does not grant root in the guest",
                                  workflow->name);
-        r = accept(request);
-        if (r < 0)
-                return r;
-        accepted = request_to_json(request);
-        if (!accepted)
-                return -ENOMEM;
-        r = check_size(strlen(accepted), "the request with its defaults filled in", reterr_error);
+        r = accept_request(request, reterr_error);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(request);

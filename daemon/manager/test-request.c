@@ -257,7 +257,7 @@ static void root_is_a_grant(void) {
         more_refused("\"vm\":{\"root\":1}", INVALID, "request key 'vm.root': expected true or false, got 1");
         set = workflows;
         assert(workflow_set_load(WORKFLOWS_SOURCE, &workflows) == 0);
-        ((Workflow *) workflow_set_at(workflows, 0))->grant_root = false; /* NOLINT: ours */
+        ((Workflow *) workflow_set_at(workflows, 0))->grant_root = false;
         more_refused("\"vm\":{\"root\":true}", ERROR_PREFIX "NotPermitted",
                      "request key 'vm.root': workflow 'command' does not grant root in the guest");
         workflow_set_free(workflows);
@@ -371,6 +371,7 @@ static void labels_are_bounded(void) {
         _cleanup_(request_freep) Request *a = more_parsed(name), *b = more_parsed(value);
         char many[2048], *at = many;
 
+        assert(strlen(a->labels[0]) == REQUEST_LABEL_NAME_MAX && strlen(b->labels[1]) == REQUEST_LABEL_VALUE_MAX);
         for (unsigned i = 0; i <= REQUEST_LABELS_MAX; i++)
                 at += sprintf(at, "%s\"l%u\":\"\"", i > 0 ? "," : "\"labels\":{", i);
         strcpy(at, "}");
