@@ -82,8 +82,8 @@ static void test_hostile_json_gives_a_harmless_bounded_line(void) {
         static const char *const documents[] = {
                 "[]",
                 "7",
-                "{\"argv\":{\"0\":\"x\"},\"exit_status\":\"3\",\"signal\":9,\"request\":[],\"namespace\":7,"
-                "\"devices\":{}}",
+                "{\"argv\":{\"0\":\"x\"},\"exit_status\":\"3\",\"signal\":9,\"request\":[],\"devices\":{}}",
+                "{\"namespace\":7}",
                 "{\"argv\":[\"\\u001b]0;x\\u0007\",1,null,[],\"\\u202e\",\"a\\u0000b\"],\"by\":\"\\u009b\\n\"}",
                 "{\"duration_usec\":-5,\"exit_status\":-9223372036854775808,\"bytes\":9223372036854775807}",
                 "{\"namespace\":{\"links\":[null,{},{\"name\":7},{\"name\":\"\\u001b\",\"up\":1}]}}",
