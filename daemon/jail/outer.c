@@ -180,16 +180,21 @@ static int report_end(const Outer *o, Failure *reterr) {
         return 0;
 }
 
+/* A failure is told when nothing is left of QEMU. (Without the right to kill any more, our own end does it: PR_SET_PDEATHSIG.) */
+static int give_up(const Outer *o, int error) {
+        if (kill(o->pid, SIGKILL) == 0)
+                waitpid(o->pid, NULL, 0);
+        return error;
+}
+
 static int watch(Outer *o, Failure *reterr) {
         int r = await_exec(o, reterr);
 
         if (r < 0)
-                return r;
+                return give_up(o, r);
         r = drop_rights(o, reterr);
-        if (r < 0) {
-                kill(o->pid, SIGKILL); /* and PR_SET_PDEATHSIG, should we have lost the right to */
-                return r;
-        }
+        if (r < 0)
+                return give_up(o, r);
         status_send(o->options->status_fd, "started %d", o->pid);
         return report_end(o, reterr);
 }
