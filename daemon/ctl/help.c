@@ -94,7 +94,7 @@ void help_program(void) {
         for (size_t i = 0; verbs[i]; i++) {
                 char left[64];
 
-                snprintf(left, sizeof(left), "%s %s", verbs[i]->name, text_or(verbs[i]->arguments, ""));
+                snprintf(left, sizeof(left), "%s %s", verbs[i]->name, verbs[i]->arguments);
                 printf("  %-*s %s\n", OPTION_COLUMN, left, verbs[i]->summary);
         }
         printf("\n%sOptions:%s\n", colour(stdout, COLOUR_BOLD), colour(stdout, COLOUR_OFF));
@@ -106,8 +106,8 @@ void help_program(void) {
 }
 
 void help_verb(const Verb *verb) {
-        printf("ephemeralctl %s [OPTIONS...] %s\n\n%s%s.%s\n", verb->name, text_or(verb->arguments, ""),
-               colour(stdout, COLOUR_BOLD), verb->summary, colour(stdout, COLOUR_OFF));
+        printf("ephemeralctl %s [OPTIONS...]%s%s\n\n%s%s.%s\n", verb->name, verb->arguments[0] ? " " : "",
+               verb->arguments, colour(stdout, COLOUR_BOLD), verb->summary, colour(stdout, COLOUR_OFF));
         if (verb->more)
                 printf("\n%s\n", verb->more);
         printf("\n%sOptions:%s\n", colour(stdout, COLOUR_BOLD), colour(stdout, COLOUR_OFF));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
- * `ephemeralctl run` from StartRun to the exit code: StartRun, OpenOutput, frames until the end, GetResult. One event
- * loop; the only thing that may block is writing to our own stdout and stderr, which is how a slow reader slows the run,
+ * `ephemeralctl run` from StartRun to the exit code: StartRun, OpenOutput, then frames until the end, the result among
+ * them. One event loop; the only thing that may block is writing to our own stdout and stderr, which is how a slow reader slows the run,
  * and even then signals are heard. The first Ctrl-C cancels the run, the second leaves it alone with that.
  */
 #include "ctl/session.h"
@@ -43,7 +43,8 @@ typedef struct Session {
         bool escapes[3];            /* its text is neutralised */
         bool on_terminal[3];
         bool closed[3];
-        char *no_exec; /* what command.finished said when it could not be executed */
+        char *no_exec;       /* what command.finished said when it could not be executed */
+        json_object *result; /* of run.result */
 } Session;
 
 static void session_done(Session *s) {
@@ -56,6 +57,7 @@ static void session_done(Session *s) {
         free(s->id);
         free(s->path);
         free(s->no_exec);
+        json_object_put(s->result);
 }
 
 static void session_exit(Session *s, int exit_code) {
@@ -219,6 +221,8 @@ static void on_event(const EventMessage *event, void *userdata) {
                 session_command_started(s);
         else if (strcmp(event->type, "command.finished") == 0)
                 session_command_finished(s, event);
+        else if (strcmp(event->type, "run.result") == 0 && !s->result)
+                s->result = parse_object(event->json, event->json_size);
         if (s->ctl->json)
                 session_write_json(s, event_to_json(s->id, event->seq, event->realtime_usec, event->type, event->json,
                                                     event->json_size));
@@ -227,11 +231,12 @@ static void on_event(const EventMessage *event, void *userdata) {
 }
 
 /* One sentence for an end that the command's own output does not explain. */
-static void session_explain(Session *s, json_object *result) {
-        const char *outcome = get_string(result, "outcome", "");
+static void session_explain(Session *s) {
+        const char *outcome = get_string(s->result, "outcome", "");
 
         if (strcmp(outcome, "vm-failed") == 0)
-                print_error("%s: the microVM failed: %s", s->id, get_string(result, "reason", "no reason is known"));
+                print_error("%s: the microVM failed: %s", s->id,
+                            get_string(s->result, "reason", "no reason is known"));
         else if (s->options->quiet || s->progress.lines || s->ctl->json)
                 return;
         else if (s->no_exec)
@@ -244,38 +249,10 @@ static void session_explain(Session *s, json_object *result) {
                 print_error("%s: cancelled", s->id);
 }
 
-static int on_result(sd_bus_message *reply, void *userdata, sd_bus_error *reterr_error) {
-        const sd_bus_error *error = sd_bus_message_get_error(reply);
-        _cleanup_(json_putp) json_object *result = NULL;
-        Session *s = userdata;
-        const char *text;
-        int r, exit_code;
-
-        if (error) {
-                session_exit(s, client_failed(error, -EIO));
-                return 0;
-        }
-        r = sd_bus_message_read(reply, "s", &text);
-        if (r >= 0)
-                result = parse_object(text, strlen(text));
-        if (!result) {
-                session_exit(s, client_bad_answer(r));
-                return 0;
-        }
-        progress_clear(&s->progress);
-        exit_code = exit_code_of_result(result);
-        if (s->no_exec && exit_code == EXIT_FAILURE)
-                exit_code = EXIT_CODE_NO_EXEC;
-        session_explain(s, result);
-        session_exit(s, exit_code);
-        return 0;
-}
-
 static void on_end(int exit_code, void *userdata) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         Session *s = userdata;
-        int r;
 
+        progress_clear(&s->progress);
         if (exit_code != 0) {
                 session_exit(s, exit_code);
                 return;
@@ -283,11 +260,13 @@ static void on_end(int exit_code, void *userdata) {
         for (int stream = STREAM_STDOUT; stream <= STREAM_STDERR; stream++)
                 if (s->escapes[stream])
                         session_write_text(s, stream, neutraliser_finish(&s->neutraliser[stream]));
-        r = client_message(s->ctl, RUN_METHOD(s->path, "GetResult"), &m);
-        if (r >= 0)
-                r = sd_bus_call_async(s->ctl->bus, NULL, m, on_result, s, UINT64_MAX);
-        if (r < 0)
-                session_exit(s, client_failed(NULL, r));
+        if (!s->result) {
+                session_exit(s, client_bad_answer(-EBADMSG));
+                return;
+        }
+        session_explain(s);
+        exit_code = exit_code_of_result(s->result);
+        session_exit(s, s->no_exec && exit_code == EXIT_FAILURE ? EXIT_CODE_NO_EXEC : exit_code);
 }
 
 static int on_started(sd_bus_message *reply, void *userdata, sd_bus_error *reterr_error) {

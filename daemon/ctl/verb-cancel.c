@@ -64,7 +64,7 @@ static int kill_runs(Ctl *ctl, int argc, char *argv[]) {
 const Verb verb_cancel = {
         .name = "cancel",
         .arguments = "RUN...",
-        .summary = "End runs: they are cancelled and settled",
+        .summary = "End runs",
         .usage_exit_code = EXIT_CODE_USAGE,
         .run = cancel,
 };
@@ -72,7 +72,7 @@ const Verb verb_cancel = {
 const Verb verb_kill = {
         .name = "kill",
         .arguments = "RUN...",
-        .summary = "End runs at once, with SIGKILL",
+        .summary = "End runs, by the bus method Kill",
         .usage_exit_code = EXIT_CODE_USAGE,
         .run = kill_runs,
 };

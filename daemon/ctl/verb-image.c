@@ -200,7 +200,7 @@ static int image(Ctl *ctl, int argc, char *argv[]) {
 
 const Verb verb_image = {
         .name = "image",
-        .arguments = "list|show NAME|build [NAME]",
+        .arguments = "list|show|build [NAME]",
         .summary = "List, show or build images",
         .more = "An image is what a microVM boots: a read-only root with its kernel, built from packages of the\n"
                 "distribution. 'build' needs root.",

@@ -43,7 +43,7 @@ static const Option run_options[] = {
         {RUN_SCRIPT,      0,   "script",      "FILE",       "Run a script; - reads it from standard input"           },
         {RUN_INTERPRETER, 0,   "interpreter", "COMMAND",    "What runs the script (default: its #! line, or a shell)"},
         {RUN_REQUEST,     0,   "request",     "FILE",       "Send this request (JSON); options change it"            },
-        {RUN_QUIET,       'q', "quiet",       NULL,         "Nothing on the terminal but the run's own output"       },
+        {RUN_QUIET,       'q', "quiet",       NULL,         "No timeline on the terminal"                            },
         {RUN_VERBOSE,     'v', "verbose",     NULL,         "The timeline on stderr, also when it is no terminal"    },
         {RUN_RAW,         0,   "raw",         NULL,         "Control characters reach the terminal as they are"      },
         {0,               0,   NULL,          NULL,         NULL                                                     },
@@ -157,8 +157,9 @@ const Verb verb_run = {
         .arguments = "[--] COMMAND...",
         .summary = "Run a command or a script in a fresh microVM",
         .more = "The command's output goes to stdout and stderr as it comes. On a terminal, control characters of it\n"
-                "are shown instead of obeyed, and the run's timeline appears on stderr. Ctrl-C cancels the run, a\n"
-                "second one leaves without waiting.\n\n"
+                "are shown instead of obeyed, and the run's timeline appears on stderr. With --json the events, "
+                "output\n"
+                "included, are what stdout gets. Ctrl-C cancels the run, a second one leaves without waiting.\n\n"
                 "Exit code: the command's own; 128+N if signal N ended it; 124 timed out; 125 the microVM or the\n"
                 "service failed; 126 request refused; 127 the command could not be executed; 130 cancelled;\n"
                 "137 out of memory.",
