@@ -120,11 +120,10 @@ const FilterRule filter_rules[] = {
 
         /* Files: there are few to be found, all of them read-only */
         ALLOW(QEMU, close),
-        ALLOW(QEMU, fchdir),
+        ALLOW_INT(QEMU, fadvise64, 3, POSIX_FADV_DONTNEED), /* of the image, when a clone takes it over */
         ALLOW(QEMU, fstat),
         ALLOW(QEMU, fstatfs), /* of RAM in a memfd: the size of its pages */
         ALLOW(QEMU, ftruncate),
-        ALLOW(QEMU, getdents64),
         ALLOW(QEMU, lseek),
         ALLOW(QEMU, newfstatat),
         ALLOW(QEMU, openat),
@@ -132,6 +131,7 @@ const FilterRule filter_rules[] = {
         ALLOW(QEMU, preadv),
         ALLOW(QEMU, read),
         ALLOW(QEMU, readlink),
+        ALLOW(QEMU, readv), /* a template's device state */
         ALLOW(QEMU, statfs),
         ALLOW(QEMU | OUTER, write),
         ALLOW(QEMU, writev),
