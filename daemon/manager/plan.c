@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ *
+ * The machine of a run. Every file is an inherited fd, every device is one that a run needs, and there is no network device and
+ * no bus that one could be plugged into. The options are those that QEMU 7.2 and later have in common; each that is no
+ * default says why it is there.
+ */
+#include "manager/plan.h"
+
+#include <errno.h>
+
+#include "common/strv.h"
+#include "manager/jail.h"
+
+enum {
+        /* QEMU itself, its queues, and under TCG the buffer of translated code */
+        QEMU_OVERHEAD_MIB = 96,
+        TCG_BUFFER_MIB = 64,
+        /* main loop, RCU, QMP, block workers; the jail's outer half */
+        QEMU_TASKS = 24,
+};
+
+#define FD(what) (JAIL_FIRST_FD + (int) (what))
+
+const PlanDevice plan_devices[] = {
+        {"image",   "virtio-blk-device"   },
+        {"entropy", "virtio-rng-device"   },
+        {"serial",  "virtio-serial-device"},
+        {"console", "virtconsole"         },
+        {"control", "virtserialport"      },
+        {NULL,      NULL                  },
+};
+
+static int add_all(char ***argv, const char *const *more) {
+        return strv_add_all(argv, (char *const *) more);
+}
+
+static int add_machine(char ***argv, const PlanInput *in) {
+        static const char *const board[] = {
+                "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+                /* acpi: the stock kernel finds virtio-mmio by it. pit, pic, rtc: without them it hangs under TCG. */
+                "-machine", "microvm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=off,usb=off,pcie=off,dump-guest-core=off",
+                /* the modern transport, which also has no SCSI pass-through */
+                "-global", "virtio-mmio.force-legacy=false", NULL};
+        static const char *const kvm[] = {"-accel", "kvm", "-cpu", "host,-vmx,-svm", NULL};
+        int r;
+
+        r = add_all(argv, board);
+        if (r < 0)
+                return r;
+        if (in->kvm)
+                r = add_all(argv, kvm);
+        else {
+                r = strv_add(argv, "-accel");
+                if (r >= 0)
+                        r = strv_addf(argv, "tcg,tb-size=%d", TCG_BUFFER_MIB);
+                if (r >= 0)
+                        r = strv_add(argv, "-cpu");
+                if (r >= 0)
+                        r = strv_add(argv, "max,-vmx,-svm");
+        }
+        if (r >= 0)
+                r = strv_add(argv, "-smp");
+        if (r >= 0)
+                r = strv_addf(argv, "%u", in->vcpus);
+        if (r >= 0)
+                r = strv_add(argv, "-m");
+        if (r >= 0)
+                r = strv_addf(argv, "%luM", (unsigned long) in->memory_mib);
+        return r;
+}
+
+static int add_kernel(char ***argv, const PlanInput *in) {
+        int r;
+
+        r = strv_add(argv, "-kernel");
+        if (r >= 0)
+                r = strv_addf(argv, "/proc/self/fd/%d", FD(PLAN_FD_KERNEL));
+        if (r >= 0)
+                r = strv_add(argv, "-initrd");
+        if (r >= 0)
+                r = strv_addf(argv, "/proc/self/fd/%d", FD(PLAN_FD_INITRD));
+        if (r >= 0)
+                r = strv_add(argv, "-append");
+        if (r >= 0)
+                r = strv_addf(argv,
+                              "console=hvc0 quiet panic=-1 reboot=t random.trust_cpu=on no_timer_check "
+                              "tsc_early_khz=%lu ephemeral.disk_mib=%lu",
+                              (unsigned long) in->tsc_khz, (unsigned long) in->disk_mib);
+        return r;
+}
+
+static int add_devices(char ***argv) {
+        int r;
+
+        r = strv_add(argv, "-add-fd");
+        if (r >= 0)
+                r = strv_addf(argv, "fd=%d,set=1", FD(PLAN_FD_IMAGE));
+        if (r >= 0)
+                r = add_all(
+                        argv,
+                        (const char *const[]){
+                                "-blockdev",
+                                "driver=file,node-name=image-file,filename=/dev/fdset/1,read-only=on,locking=off",
+                                "-blockdev", "driver=raw,node-name=image,file=image-file,read-only=on", "-device",
+                                "virtio-blk-device,id=image,drive=image,discard=off,write-zeroes=off,config-wce=off",
+                                "-object", "rng-builtin,id=random", "-device",
+                                "virtio-rng-device,id=entropy,rng=random", "-device",
+                                "virtio-serial-device,id=serial,max_ports=8", NULL});
+        if (r >= 0)
+                r = strv_add(argv, "-chardev");
+        if (r >= 0)
+                r = strv_addf(argv, "socket,id=console,fd=%d", FD(PLAN_FD_CONSOLE));
+        if (r >= 0)
+                r = add_all(argv,
+                            (const char *const[]){"-device", "virtconsole,id=console,chardev=console,name=console",
+                                                  "-chardev", NULL});
+        if (r >= 0)
+                r = strv_addf(argv, "socket,id=control,fd=%d", FD(PLAN_FD_CONTROL));
+        if (r >= 0)
+                r = add_all(argv, (const char *const[]){
+                                          "-device", "virtserialport,id=control,chardev=control,name=control", NULL});
+        return r;
+}
+
+static int add_monitor(char ***argv) {
+        int r;
+
+        r = strv_add(argv, "-chardev");
+        if (r >= 0)
+                r = strv_addf(argv, "socket,id=qmp,fd=%d", FD(PLAN_FD_QMP));
+        if (r >= 0)
+                r = add_all(argv, (const char *const[]){
+                                          "-mon", "chardev=qmp,mode=control", "-sandbox",
+                                          "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+                                          "-S", /* nothing executes before its devices were looked at */
+                                          NULL});
+        return r;
+}
+
+int plan_make(const PlanInput *input, Plan **ret) {
+        _cleanup_(plan_freep) Plan *p = calloc(1, sizeof(*p));
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        p->kvm = input->kvm;
+        p->vcpus = input->vcpus;
+        p->memory_mib = input->memory_mib;
+        p->memory_max_bytes =
+                (input->memory_mib + QEMU_OVERHEAD_MIB + (input->kvm ? 0 : TCG_BUFFER_MIB)) * 1024 * 1024;
+        p->tasks_max = QEMU_TASKS + input->vcpus;
+        p->cpu_quota_usec = (uint64_t) input->vcpus * 1000000;
+
+        r = strv_add(&p->arguments, input->qemu);
+        if (r >= 0)
+                r = strv_add(&p->arguments, "-L");
+        if (r >= 0)
+                r = strv_add(&p->arguments, input->firmware_dir);
+        if (r >= 0)
+                r = add_machine(&p->arguments, input);
+        if (r >= 0)
+                r = add_kernel(&p->arguments, input);
+        if (r >= 0)
+                r = add_devices(&p->arguments);
+        if (r >= 0)
+                r = add_monitor(&p->arguments);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(p);
+        return 0;
+}
+
+Plan *plan_free(Plan *p) {
+        if (!p)
+                return NULL;
+        strv_free(p->arguments);
+        free(p);
+        return NULL;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* From what a run asked for to the machine that QEMU is to build: a pure function, so that what a VM can touch is a text that a
+ * test compares. Nothing of the run's own content (command, input) is in it. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/cleanup.h"
+
+/* The fds that the machine is given, in the order in which the jail numbers them from JAIL_FIRST_FD on. */
+typedef enum PlanFd {
+        PLAN_FD_KERNEL,
+        PLAN_FD_INITRD,
+        PLAN_FD_IMAGE,
+        PLAN_FD_QMP,
+        PLAN_FD_CONSOLE,
+        PLAN_FD_CONTROL,
+        PLAN_FD_COUNT,
+} PlanFd;
+
+typedef struct PlanInput {
+        const char *qemu;         /* path of the program */
+        const char *firmware_dir; /* for -L */
+        bool kvm;
+        unsigned vcpus;
+        uint64_t memory_mib;
+        uint64_t disk_mib;  /* of the tmpfs over the image */
+        uint64_t tsc_khz;   /* of this host: the guest cannot calibrate it under TCG */
+} PlanInput;
+
+/* A device as QMP's qom-list shows it in /machine/peripheral. */
+typedef struct PlanDevice {
+        const char *id;
+        const char *type;
+} PlanDevice;
+
+typedef struct Plan {
+        char **arguments; /* QEMU and its arguments */
+        bool kvm;
+        unsigned vcpus;
+        uint64_t memory_mib;
+        uint64_t memory_max_bytes; /* guest memory and QEMU's own */
+        uint64_t tasks_max;
+        uint64_t cpu_quota_usec; /* per second */
+} Plan;
+
+/* 0 or -ENOMEM. */
+int plan_make(const PlanInput *input, Plan **ret);
+Plan *plan_free(Plan *p);
+
+/* Exactly these devices are in a planned machine, beside what the board itself brings; ends with an id of NULL. */
+extern const PlanDevice plan_devices[];
+
+DEFINE_CLEANUP(Plan *, plan_free);
