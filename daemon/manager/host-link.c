@@ -81,7 +81,8 @@ static int update_events(HostLink *l) {
 
 static int flush_queue(HostLink *l) {
         while (l->queue_sent < l->queue_size) {
-                ssize_t n = send(l->fd, l->queue + l->queue_sent, l->queue_size - l->queue_sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+                ssize_t n = send(l->fd, l->queue + l->queue_sent, l->queue_size - l->queue_sent,
+                                 MSG_DONTWAIT | MSG_NOSIGNAL);
 
                 if (n < 0) {
                         if (errno == EINTR)
@@ -224,7 +225,8 @@ static void on_text(HostLink *l, const Frame *frame) {
                 l->handlers.on_log(l->handlers.userdata, (const char *) frame->data, frame->size);
                 return;
         }
-        snprintf(reason, sizeof(reason), "the guest cannot go on: %.*s", (int) frame->size, (const char *) frame->data);
+        snprintf(reason, sizeof(reason), "the guest cannot go on: %.*s", (int) frame->size,
+                 (const char *) frame->data);
         link_break(l, reason);
 }
 
@@ -290,7 +292,8 @@ static void on_frame(HostLink *l, const Frame *frame) {
                 break;
         case FRAME_STDOUT:
         case FRAME_STDERR:
-                l->handlers.on_output(l->handlers.userdata, frame->type == FRAME_STDOUT ? 1 : 2, frame->data, frame->size);
+                l->handlers.on_output(l->handlers.userdata, frame->type == FRAME_STDOUT ? 1 : 2, frame->data,
+                                      frame->size);
                 break;
         case FRAME_STDIN_CREDIT:
                 on_credit(l, frame);

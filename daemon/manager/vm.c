@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ *
+ * The life of one machine: uid, jail, scope, QEMU's answers, the guest's greeting, ready; then it is claimed by a run and ends. Each
+ * step is started by the answer to the one before it; whatever goes wrong ends in vm_fail(), and every end in on_gone (vm-end.c).
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/fd.h"
+#include "manager/vm-internal.h"
+
+enum {
+        STOP_DEADLINE_USEC = 8 * 1000 * 1000, /* systemd kills after 2 s; then we do */
+};
+
+static void on_boot_scope_started(Scope *s, int error, const char *text, void *userdata);
+static void on_scope_ended(Scope *s, const ScopeResult *result, void *userdata);
+
+/* ---- how it ends ---- */
+
+static int on_stop_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
+        Vm *vm = userdata;
+
+        if (vm->jail)
+                jail_kill(vm->jail); /* QEMU dies with it */
+        if (vm->run_scope)
+                (void) scope_query(vm->run_scope);
+        else if (vm->boot_scope)
+                (void) scope_query(vm->boot_scope);
+        if (sd_event_source_set_time_relative(s, STOP_DEADLINE_USEC) >= 0)
+                (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+        return 0;
+}
+
+void vm_stop(Vm *vm) {
+        if (vm->stopping || vm->finished)
+                return;
+        vm->stopping = true;
+        vm->boot_deadline = sd_event_source_disable_unref(vm->boot_deadline);
+        (void) sd_event_add_time_relative(vm->environment->event, &vm->stop_deadline, CLOCK_MONOTONIC,
+                                          STOP_DEADLINE_USEC, 0, on_stop_deadline, vm);
+        if (vm->run_scope)
+                (void) scope_stop(vm->run_scope);
+        if (vm->boot_scope_holds)
+                (void) scope_stop(vm->boot_scope);
+        else if (!vm->run_scope && vm->jail)
+                jail_kill(vm->jail); /* it waits for its scope and holds nothing yet */
+        vm_check_gone(vm);
+}
+
+void vm_fail(Vm *vm, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        if (!vm->reason && vasprintf(&vm->reason, format, ap) < 0)
+                vm->reason = NULL;
+        va_end(ap);
+        vm_stop(vm);
+}
+
+static int on_boot_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
+        Vm *vm = userdata;
+
+        vm_fail(vm, "the guest was not ready after %llu s", (unsigned long long) (vm->boot_usec / USEC_PER_SEC));
+        return 0;
+}
+
+/* The first line of what jail and QEMU printed says more than a status. */
+static void note_death(Vm *vm, const char *how) {
+        const char *said = jail_stderr(vm->jail);
+        int size = (int) strcspn(said, "\n");
+
+        free(vm->qemu_end);
+        vm->qemu_end = strdup(how);
+        if (vm->stopping)
+                return;
+        if (strncmp(how, "error ", 6) == 0)
+                vm_fail(vm, "%s", how + 6);
+        else if (size > 0)
+                vm_fail(vm, "QEMU %s: %.*s", how, size, said);
+        else
+                vm_fail(vm, "QEMU %s", how);
+}
+
+static void on_jail_gone(Jail *j, const char *how, void *userdata) {
+        Vm *vm = userdata;
+
+        vm->jail_gone = true;
+        note_death(vm, how);
+        if (vm->run_scope)
+                (void) scope_query(vm->run_scope);
+        else if (vm->boot_scope_holds)
+                (void) scope_query(vm->boot_scope);
+        vm_check_gone(vm);
+}
+
+/* ---- jail, scope, QEMU ---- */
+
+static void on_jail_verified(Jail *j, const char *facts, void *userdata) {
+        Vm *vm = userdata;
+        _cleanup_(freep) char *text = NULL;
+
+        if (isolation_check_namespace(&vm->isolation, facts, &text) < 0) {
+                vm_fail(vm, "%s", text ? text : "out of memory");
+                return;
+        }
+        vm->jail_verified = true;
+}
+
+static void on_jail_started(Jail *j, pid_t qemu, void *userdata) {
+        Vm *vm = userdata;
+
+        vm->qemu_pid = qemu;
+        if (vm_verify_devices(vm) < 0)
+                vm_fail(vm, "QEMU's monitor takes no commands");
+}
+
+static const JailHandlers jail_handlers = {
+        .on_verified = on_jail_verified,
+        .on_started = on_jail_started,
+        .on_gone = on_jail_gone,
+};
+
+static int start_boot_scope(Vm *vm) {
+        _cleanup_(freep) char *unit = NULL, *description = NULL;
+        uint32_t pid = (uint32_t) jail_pid(vm->jail);
+        ScopeSettings settings = {
+                .pids = &pid,
+                .n_pids = 1,
+                .runtime_max_usec =
+                        vm->boot_usec + 5 * USEC_PER_SEC, /* behind our own deadline, for when we are dead */
+                .memory_max_bytes = vm->plan->memory_max_bytes,
+                .tasks_max = vm->plan->tasks_max,
+                .cpu_quota_usec = vm->plan->cpu_quota_usec,
+                .kvm = vm->plan->kvm,
+        };
+        ScopeHandlers handlers = {.on_started = on_boot_scope_started, .on_ended = on_scope_ended, .userdata = vm};
+
+        if (asprintf(&unit, "ephemeral-vm-%s.scope", vm->id) < 0 ||
+            asprintf(&description, "Virtual machine of %s", vm->id) < 0)
+                return -ENOMEM;
+        settings.unit = unit;
+        settings.description = description;
+        return scope_start(vm->environment->systemd, &settings, &handlers, &vm->boot_scope);
+}
+
+static void on_boot_scope_started(Scope *s, int error, const char *text, void *userdata) {
+        Vm *vm = userdata;
+        int r;
+
+        if (error < 0) {
+                vm->scope_over = true;
+                if (vm->jail)
+                        jail_kill(vm->jail);
+                vm_fail(vm, "systemd does not start the scope: %s", text);
+                return;
+        }
+        vm->boot_scope_holds = true;
+        if (vm->stopping) {
+                (void) scope_stop(s);
+                return;
+        }
+        vm->released_usec = clock_monotonic_usec();
+        r = jail_release(vm->jail);
+        if (r < 0)
+                vm_fail(vm, "the jail is gone: %s", strerror(-r));
+}
+
+static void on_scope_ended(Scope *s, const ScopeResult *result, void *userdata) {
+        Vm *vm = userdata;
+
+        if (s == vm->boot_scope && (!vm->boot_scope_holds || vm->run_scope)) {
+                vm->boot_scope_holds = false; /* empty: its processes went over to the run's scope */
+                return;
+        }
+        vm->boot_scope_holds = false;
+        vm->scope_over = true;
+        vm->scope_result = *result;
+        if (!vm->stopping)
+                vm_stop(vm);
+        if (vm->jail && !vm->jail_gone)
+                jail_kill(vm->jail); /* a unit may read as dead while a process lives */
+        vm_check_gone(vm);
+}
+
+/* ---- the claim ---- */
+
+static void on_run_scope_started(Scope *s, int error, const char *text, void *userdata) {
+        Vm *vm = userdata;
+
+        vm->claiming = false;
+        if (error < 0) {
+                vm->run_scope = scope_free(vm->run_scope);
+                vm->scope_over = !vm->boot_scope_holds;
+                vm_fail(vm, "systemd does not start the scope: %s", text);
+        } else {
+                vm->boot_scope_holds = false;
+                if (vm->stopping)
+                        (void) scope_stop(s);
+        }
+        vm->handlers.on_claimed(vm, error, vm->handlers.userdata);
+}
+
+int vm_claim(Vm *vm, const char *unit, const char *description, uint64_t runtime_max_usec) {
+        uint32_t pids[2] = {(uint32_t) jail_pid(vm->jail), (uint32_t) vm->qemu_pid};
+        ScopeSettings settings = {
+                .unit = unit,
+                .description = description,
+                .pids = pids,
+                .n_pids = 2,
+                .runtime_max_usec = runtime_max_usec,
+                .memory_max_bytes = vm->plan->memory_max_bytes,
+                .tasks_max = vm->plan->tasks_max,
+                .cpu_quota_usec = vm->plan->cpu_quota_usec,
+                .kvm = vm->plan->kvm,
+        };
+        ScopeHandlers handlers = {.on_started = on_run_scope_started, .on_ended = on_scope_ended, .userdata = vm};
+
+        if (!vm->ready || vm->run_scope || vm->stopping || vm->jail_gone)
+                return -ESTALE;
+        vm->claiming = true;
+        return scope_start(vm->environment->systemd, &settings, &handlers, &vm->run_scope);
+}
+
+/* ---- birth ---- */
+
+static int spawn_jail(Vm *vm, const VmSettings *settings) {
+        int fds[PLAN_FD_COUNT] = {-EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF};
+        JailSettings jail = {
+                .path = vm->environment->jail_path,
+                .uid = vm->uid.uid,
+                .kvm = vm->plan->kvm,
+                .binds = settings->binds,
+                .arguments = vm->plan->arguments,
+                .fds = fds,
+                .n_fds = PLAN_FD_COUNT,
+        };
+        JailHandlers handlers = jail_handlers;
+        int r;
+
+        r = vm_open_monitor(vm, &fds[PLAN_FD_QMP]);
+        if (r >= 0)
+                r = vm_open_guest(vm, &fds[PLAN_FD_CONTROL], &fds[PLAN_FD_CONSOLE]);
+        if (r >= 0) {
+                fds[PLAN_FD_KERNEL] = settings->image->kernel_fd;
+                fds[PLAN_FD_INITRD] = settings->image->initrd_fd;
+                fds[PLAN_FD_IMAGE] = settings->image->root_fd;
+                handlers.userdata = vm;
+                r = jail_spawn(vm->environment->event, &jail, &handlers, &vm->jail);
+        }
+        fd_close(fds[PLAN_FD_QMP]);
+        fd_close(fds[PLAN_FD_CONTROL]);
+        fd_close(fds[PLAN_FD_CONSOLE]);
+        return r;
+}
+
+static int vm_begin(Vm *vm, const VmSettings *settings, char **reterr_text) {
+        const char *doing = "no uid is free for the machine";
+        int r;
+
+        r = uid_lease_acquire(vm->environment->uid_dir_fd, &vm->uid);
+        if (r >= 0) {
+                vm->isolation = (Isolation){.uid = vm->uid.uid, .kvm = vm->plan->kvm};
+                doing = "the jail cannot be started";
+                r = spawn_jail(vm, settings);
+        }
+        if (r >= 0) {
+                doing = "systemd cannot be asked for a scope";
+                r = start_boot_scope(vm);
+        }
+        if (r >= 0)
+                r = sd_event_add_time_relative(vm->environment->event, &vm->boot_deadline, CLOCK_MONOTONIC,
+                                               vm->boot_usec, 0, on_boot_deadline, vm);
+        if (r < 0 && asprintf(reterr_text, "%s: %s", doing, strerror(-r)) < 0)
+                *reterr_text = NULL;
+        return r;
+}
+
+int vm_start(const VmEnvironment *environment,
+             const VmSettings *settings,
+             const VmHandlers *handlers,
+             Vm **ret,
+             char **reterr_text) {
+        _cleanup_(vm_freep) Vm *vm = calloc(1, sizeof(*vm));
+        int r;
+
+        *reterr_text = NULL;
+        if (!vm)
+                return -ENOMEM;
+        vm->environment = environment;
+        vm->plan = settings->plan;
+        vm->handlers = *handlers;
+        vm->boot_usec = settings->boot_usec;
+        vm->uid = UID_EMPTY;
+        vm->console_fd = -EBADF;
+        vm->id = strdup(settings->id);
+        if (!vm->id)
+                return -ENOMEM;
+        r = vm_begin(vm, settings, reterr_text);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(vm);
+        return 0;
+}
+
+HostLink *vm_link(Vm *vm) {
+        return vm->link;
+}
+
+const Isolation *vm_isolation(const Vm *vm) {
+        return &vm->isolation;
+}
+
+const char *vm_invocation_id(const Vm *vm) {
+        return vm->run_scope ? scope_invocation_id(vm->run_scope) : NULL;
+}
+
+Vm *vm_free(Vm *vm) {
+        if (!vm)
+                return NULL;
+        sd_event_source_disable_unref(vm->boot_deadline);
+        sd_event_source_disable_unref(vm->stop_deadline);
+        sd_event_source_disable_unref(vm->finish);
+        sd_event_source_disable_unref(vm->console);
+        jail_free(vm->jail);
+        scope_free(vm->boot_scope);
+        scope_free(vm->run_scope);
+        qmp_free(vm->qmp);
+        host_link_free(vm->link);
+        fd_close(vm->console_fd);
+        vm_verify_done(vm);
+        isolation_done(&vm->isolation);
+        uid_lease_release(vm->environment->uid_dir_fd, &vm->uid);
+        free(vm->id);
+        free(vm->reason);
+        free(vm->qemu_end);
+        free(vm);
+        return NULL;
+}
