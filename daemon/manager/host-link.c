@@ -66,6 +66,14 @@ static void link_break(HostLink *l, const char *reason) {
         l->handlers.on_broken(l->handlers.userdata, reason);
 }
 
+static void link_close(HostLink *l) {
+        if (l->state == LINK_BROKEN)
+                return;
+        l->state = LINK_BROKEN;
+        l->io = sd_event_source_disable_unref(l->io);
+        l->handlers.on_closed(l->handlers.userdata);
+}
+
 static int update_events(HostLink *l) {
         uint32_t events = (l->paused ? 0 : EPOLLIN) | (l->queue_sent < l->queue_size ? EPOLLOUT : 0);
         int r;
@@ -328,7 +336,7 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         ssize_t n;
 
         if ((revents & EPOLLOUT) && flush_queue(l) < 0) {
-                link_break(l, "the guest's control port was closed");
+                link_close(l);
                 return 0;
         }
         if (l->paused || !(revents & (EPOLLIN | EPOLLHUP | EPOLLERR)))
@@ -336,10 +344,10 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         n = frame_reader_fill(&l->reader, fd);
         if (n > 0)
                 hand_out(l);
-        else if (n == 0)
-                link_break(l, "the guest's control port was closed");
+        else if (n == 0 || n == -ECONNRESET)
+                link_close(l);
         else if (n != -EAGAIN)
-                link_break(l, "the guest's control port cannot be read");
+                link_break(l, "the guest broke the framing of its control port");
         return 0;
 }
 

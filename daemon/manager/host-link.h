@@ -27,7 +27,8 @@ typedef struct HostLinkHandlers {
         void (*on_log)(void *userdata, const char *text, size_t size);
         /* All stdin given to host_link_send_stdin() has left for the guest. */
         void (*on_stdin_drained)(void *userdata);
-        /* The link is dead: end of file, a broken protocol, or the guest's own FAILED. Called once. */
+        /* One of these two comes, once: QEMU closed its end; or the protocol was broken, or the guest said FAILED. */
+        void (*on_closed)(void *userdata);
         void (*on_broken)(void *userdata, const char *reason);
         void *userdata;
 } HostLinkHandlers;

@@ -69,6 +69,7 @@ static void scope_end(Scope *s, const UnitProperties *p) {
                 .cpu_usage_nsec = p->cpu_usage_nsec,
                 .active_enter_usec = p->active_enter_usec,
                 .inactive_enter_usec = p->inactive_enter_usec,
+                .stopped_by_us = s->stop_requested,
                 .stopped_by_others =
                         s->deactivating && !s->stop_requested && strcmp(s->result_at_stop, "success") == 0,
         };

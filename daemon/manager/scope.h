@@ -31,7 +31,8 @@ typedef struct ScopeSettings {
 
 typedef struct ScopeResult {
         char result[32];         /* "success", "timeout", "oom-kill", "resources"; "" if the unit never started */
-        bool stopped_by_others;  /* a stop that scope_stop() did not ask for: systemctl stop */
+        bool stopped_by_us;      /* scope_stop() was called before the end */
+        bool stopped_by_others;  /* a stop that we did not ask for: systemctl stop */
         uint64_t cpu_usage_nsec; /* UINT64_MAX: not known */
         uint64_t active_enter_usec, inactive_enter_usec; /* CLOCK_REALTIME */
 } ScopeResult;

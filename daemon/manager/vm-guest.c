@@ -16,6 +16,7 @@
 
 enum {
         CONSOLE_CHUNK = 16 * 1024,
+        HANG_UP_USEC = 3 * 1000 * 1000, /* from the end of QEMU's sockets to the end of QEMU */
 };
 
 static int on_console(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
@@ -73,6 +74,10 @@ static void on_log(void *userdata, const char *text, size_t size) {
         vm->handlers.on_console(vm, "\n", 1, vm->handlers.userdata);
 }
 
+static void on_link_closed(void *userdata) {
+        vm_link_closed(userdata);
+}
+
 static void on_link_broken(void *userdata, const char *reason) {
         vm_link_broken(userdata, reason);
 }
@@ -81,14 +86,21 @@ static const HostLinkHandlers greeting_handlers = {
         .on_hello = on_hello,
         .on_links = on_links,
         .on_log = on_log,
+        .on_closed = on_link_closed,
         .on_broken = on_link_broken,
 };
 
-/* When QEMU is dying its sockets close first; its end, a moment later, says why. */
 void vm_link_broken(Vm *vm, const char *reason) {
         if (vm->stopping || vm->jail_gone)
                 return;
         vm_fail(vm, "%s", reason);
+}
+
+/* QEMU's sockets close when it is being killed; its end, a moment later, says by whom. */
+void vm_link_closed(Vm *vm) {
+        if (vm->stopping || vm->jail_gone)
+                return;
+        vm_expect_end(vm, HANG_UP_USEC);
 }
 
 int vm_make_pair(int *ret_ours, int *ret_theirs) {

@@ -41,8 +41,18 @@ struct Vm {
         bool ready, claiming, stopping, finished;
 };
 
-/* Remembers the first reason and stops the machine. */
-void vm_fail(Vm *vm, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Remembers the first reason. */
+void vm_note(Vm *vm, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Remembers it and stops the machine. */
+#define vm_fail(vm, ...)                                                                                              \
+        do {                                                                                                          \
+                vm_note(vm, __VA_ARGS__);                                                                             \
+                vm_stop(vm);                                                                                          \
+        } while (false)
+
+/* It is ending by another's hand; after so long we stop it ourselves. */
+void vm_expect_end(Vm *vm, uint64_t usec);
 
 int vm_make_pair(int *ret_ours, int *ret_theirs);
 

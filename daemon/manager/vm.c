@@ -14,6 +14,7 @@
 
 enum {
         STOP_DEADLINE_USEC = 8 * 1000 * 1000, /* systemd kills after 2 s; then we do */
+        HANG_UP_USEC = 3 * 1000 * 1000,       /* from the end of QEMU, or of its sockets, to that of its scope */
 };
 
 static void on_boot_scope_started(Scope *s, int error, const char *text, void *userdata);
@@ -24,6 +25,10 @@ static void on_scope_ended(Scope *s, const ScopeResult *result, void *userdata);
 static int on_stop_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
         Vm *vm = userdata;
 
+        if (!vm->stopping) {
+                vm_stop(vm);
+                return 0;
+        }
         if (vm->jail)
                 jail_kill(vm->jail); /* QEMU dies with it */
         if (vm->run_scope)
@@ -35,13 +40,19 @@ static int on_stop_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
+/* Something else is ending it already; whoever does so is to be known, so we do not join in before the deadline. */
+void vm_expect_end(Vm *vm, uint64_t usec) {
+        vm->stop_deadline = sd_event_source_disable_unref(vm->stop_deadline);
+        (void) sd_event_add_time_relative(vm->environment->event, &vm->stop_deadline, CLOCK_MONOTONIC, usec, 0,
+                                          on_stop_deadline, vm);
+}
+
 void vm_stop(Vm *vm) {
         if (vm->stopping || vm->finished)
                 return;
         vm->stopping = true;
         vm->boot_deadline = sd_event_source_disable_unref(vm->boot_deadline);
-        (void) sd_event_add_time_relative(vm->environment->event, &vm->stop_deadline, CLOCK_MONOTONIC,
-                                          STOP_DEADLINE_USEC, 0, on_stop_deadline, vm);
+        vm_expect_end(vm, STOP_DEADLINE_USEC);
         if (vm->run_scope)
                 (void) scope_stop(vm->run_scope);
         if (vm->boot_scope_holds)
@@ -51,14 +62,13 @@ void vm_stop(Vm *vm) {
         vm_check_gone(vm);
 }
 
-void vm_fail(Vm *vm, const char *format, ...) {
+void vm_note(Vm *vm, const char *format, ...) {
         va_list ap;
 
         va_start(ap, format);
         if (!vm->reason && vasprintf(&vm->reason, format, ap) < 0)
                 vm->reason = NULL;
         va_end(ap);
-        vm_stop(vm);
 }
 
 static int on_boot_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -78,11 +88,12 @@ static void note_death(Vm *vm, const char *how) {
         if (vm->stopping)
                 return;
         if (strncmp(how, "error ", 6) == 0)
-                vm_fail(vm, "%s", how + 6);
+                vm_note(vm, "%s", how + 6);
         else if (size > 0)
-                vm_fail(vm, "QEMU %s: %.*s", how, size, said);
+                vm_note(vm, "QEMU %s: %.*s", how, size, said);
         else
-                vm_fail(vm, "QEMU %s", how);
+                vm_note(vm, "QEMU %s", how);
+        vm_expect_end(vm, HANG_UP_USEC);
 }
 
 static void on_jail_gone(Jail *j, const char *how, void *userdata) {

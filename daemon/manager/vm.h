@@ -54,7 +54,6 @@ typedef struct VmHandlers {
         /* vm_claim() is done: error 0, or the machine is about to end. */
         void (*on_claimed)(Vm *vm, int error, void *userdata);
         void (*on_console)(Vm *vm, const void *data, size_t size, void *userdata);
-        /* A ready machine's control port is dead: the guest is of no more use. vm_stop() is already under way. */
         void (*on_gone)(Vm *vm, const VmEnd *end, void *userdata); /* the last call; it may free vm */
         void *userdata;
 } VmHandlers;
@@ -69,8 +68,9 @@ int vm_start(const VmEnvironment *environment,
 /* Moves a ready machine into the scope `unit` with that clock, then on_claimed. Once. */
 int vm_claim(Vm *vm, const char *unit, const char *description, uint64_t runtime_max_usec);
 
-/* The ready machine's control port; its handlers are the claimer's from then on, but on_broken must call vm_link_broken(). */
+/* The ready machine's control port. Its handlers are the claimer's from then on; on_closed and on_broken must call these. */
 HostLink *vm_link(Vm *vm);
+void vm_link_closed(Vm *vm);
 void vm_link_broken(Vm *vm, const char *reason);
 
 const Isolation *vm_isolation(const Vm *vm);
