@@ -137,6 +137,10 @@ static int add_monitor(char ***argv) {
         return r;
 }
 
+uint64_t plan_memory_max_bytes(uint64_t memory_mib, bool kvm) {
+        return (memory_mib + QEMU_OVERHEAD_MIB + (kvm ? 0 : TCG_BUFFER_MIB)) * 1024 * 1024;
+}
+
 int plan_make(const PlanInput *input, Plan **ret) {
         _cleanup_(plan_freep) Plan *p = calloc(1, sizeof(*p));
         int r;
@@ -146,8 +150,7 @@ int plan_make(const PlanInput *input, Plan **ret) {
         p->kvm = input->kvm;
         p->vcpus = input->vcpus;
         p->memory_mib = input->memory_mib;
-        p->memory_max_bytes =
-                (input->memory_mib + QEMU_OVERHEAD_MIB + (input->kvm ? 0 : TCG_BUFFER_MIB)) * 1024 * 1024;
+        p->memory_max_bytes = plan_memory_max_bytes(input->memory_mib, input->kvm);
         p->tasks_max = QEMU_TASKS + input->vcpus;
         p->cpu_quota_usec = (uint64_t) input->vcpus * 1000000;
 

@@ -46,6 +46,9 @@ typedef struct Plan {
         uint64_t cpu_quota_usec; /* per second */
 } Plan;
 
+/* What a machine of this size may take of the host: the guest's memory and QEMU's own. */
+uint64_t plan_memory_max_bytes(uint64_t memory_mib, bool kvm);
+
 /* 0 or -ENOMEM. */
 int plan_make(const PlanInput *input, Plan **ret);
 Plan *plan_free(Plan *p);

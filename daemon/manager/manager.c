@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ *
+ * The manager's birth, its list of runs, and its end. What it can live without (QEMU, an image, workflows) may be missing at the start:
+ * then requests are told so, and the service stays up.
+ */
+#include "manager/manager.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <systemd/sd-journal.h>
+
+#include "common/errors.h"
+#include "common/fd.h"
+#include "manager/bus.h"
+#include "manager/run-clients.h"
+#include "manager/uid.h"
+
+int manager_get_qemu(Manager *m, Qemu **ret, sd_bus_error *reterr_error) {
+        int r;
+
+        if (m->qemu && qemu_is_current(m->qemu)) {
+                *ret = m->qemu;
+                return 0;
+        }
+        m->qemu = qemu_free(m->qemu);
+        free(m->qemu_error);
+        m->qemu_error = NULL;
+        r = qemu_probe(m->config.qemu_path, &m->qemu, &m->qemu_error);
+        if (r < 0)
+                return error_set(reterr_error, r == -EOPNOTSUPP ? ERROR_QEMU_TOO_OLD : ERROR_NO_QEMU, "%s",
+                                 m->qemu_error ? m->qemu_error : "QEMU cannot be used");
+        *ret = m->qemu;
+        return 0;
+}
+
+Run *manager_find_run(Manager *m, const char *id) {
+        Run *run;
+
+        TAILQ_FOREACH(run, &m->runs, runs)
+                if (strcmp(run->id, id) == 0)
+                        return run;
+        return NULL;
+}
+
+bool manager_is_idle(const Manager *m) {
+        return m->n_active == 0 && m->n_queued == 0 && m->n_pending == 0 && m->n_watchers == 0;
+}
+
+/* The oldest ended runs go; those that somebody still reads stay. */
+static void forget_runs(Manager *m) {
+        Run *run, *next;
+
+        for (run = TAILQ_FIRST(&m->runs); run && m->n_ended > RUNS_KEPT_MAX; run = next) {
+                next = TAILQ_NEXT(run, runs);
+                if (run->state != RUN_ENDED || run_clients_is_watched(run))
+                        continue;
+                run_free(run);
+                m->n_ended--;
+        }
+}
+
+static int on_runs_changed(sd_event_source *s, void *userdata) {
+        Manager *m = userdata;
+
+        forget_runs(m);
+        queue_dispatch(m);
+        if (m->exiting && m->n_active == 0 && m->n_queued == 0)
+                return sd_event_exit(m->event, 0);
+        return 0;
+}
+
+void manager_run_ended(Run *run) {
+        Manager *m = run->manager;
+
+        m->n_ended++;
+        manager_clients_run_ended(run);
+        (void) sd_event_source_set_enabled(m->runs_changed, SD_EVENT_ONESHOT);
+}
+
+static int on_exit_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
+        return sd_event_exit(sd_event_source_get_event(s), 0);
+}
+
+/* `systemctl stop` ends the scopes as well (PartOf=) and we tell their runs' end; after a restart or a crash they are not ended, and
+ * PID 1's clock holds for them. */
+void manager_exit(Manager *m) {
+        enum { EXIT_DEADLINE_USEC = 4 * 1000 * 1000 };
+        Run *run;
+
+        if (m->exiting)
+                return;
+        m->exiting = true;
+        while ((run = TAILQ_FIRST(&m->queue)))
+                (void) run_cancel(run, "systemd");
+        if (m->n_active == 0 || sd_event_add_time_relative(m->event, NULL, CLOCK_MONOTONIC, EXIT_DEADLINE_USEC, 0,
+                                                           on_exit_deadline, NULL) < 0)
+                (void) sd_event_exit(m->event, 0);
+}
+
+static int open_uid_dir(Manager *m, const char *runtime_dir) {
+        _cleanup_(freep) char *path = NULL;
+        _cleanup_(fd_closep) int nspawn = -EBADF;
+
+        if (asprintf(&path, "%s/uid", runtime_dir) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+                return -errno;
+        m->vm_environment.uid_dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (m->vm_environment.uid_dir_fd < 0)
+                return -errno;
+        nspawn = open("/run/systemd/nspawn-uid", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (nspawn >= 0 && uid_block_claim(nspawn, &m->uid_block_fd) < 0)
+                sd_journal_print(LOG_WARNING, "A container of systemd-nspawn uses uids of runs");
+        return 0;
+}
+
+static int load(Manager *m, const char *runtime_dir) {
+        _cleanup_(freep) char *text = NULL;
+        Qemu *qemu;
+        int r;
+
+        r = config_load(CONFIG_PATH, &m->config, &text);
+        if (r < 0) {
+                sd_journal_print(LOG_ERR, "%s", text ? text : strerror(-r));
+                return r;
+        }
+        r = host_probe(&m->host);
+        if (r < 0)
+                return r;
+        r = accelerator_init(&m->accelerator, m->config.accelerator, runtime_dir);
+        if (r < 0)
+                return r;
+        r = workflow_set_load(m->config.workflows_path, &m->workflows);
+        if (r < 0)
+                return r;
+        if (manager_get_qemu(m, &qemu, NULL) < 0)
+                sd_journal_print(LOG_ERR, "%s", m->qemu_error);
+        m->runs_max = m->config.runs_max > 0 ? m->config.runs_max
+                                             : host_runs_max(&m->host, plan_memory_max_bytes(256, false));
+        return 0;
+}
+
+static int connect_bus(Manager *m) {
+        int r;
+
+        r = sd_bus_open_system_with_description(&m->bus, "ephemerald");
+        if (r >= 0)
+                r = sd_bus_attach_event(m->bus, m->event, 0);
+        if (r >= 0)
+                r = sd_bus_open_system_with_description(&m->signal_bus, "ephemerald-signals");
+        if (r >= 0)
+                r = sd_bus_attach_event(m->signal_bus, m->event, 0);
+        if (r < 0) {
+                sd_journal_print(LOG_ERR, "The system bus cannot be reached: %s. Is dbus.service running?", strerror(-r));
+                return r;
+        }
+        r = systemd_new(m->bus, &m->systemd);
+        if (r >= 0)
+                r = subscriber_hub_new(m->signal_bus, 0, &m->hub);
+        if (r >= 0)
+                r = manager_clients_new(m, &m->clients);
+        if (r >= 0)
+                r = manager_bus_register(m);
+        if (r >= 0)
+                r = run_bus_register(m);
+        return r;
+}
+
+int manager_new(sd_event *event, const char *runtime_dir, Manager **ret) {
+        _cleanup_(manager_freep) Manager *m = calloc(1, sizeof(*m));
+        int r;
+
+        if (!m)
+                return -ENOMEM;
+        m->event = sd_event_ref(event);
+        m->vm_environment.uid_dir_fd = m->uid_block_fd = -EBADF;
+        TAILQ_INIT(&m->runs);
+        TAILQ_INIT(&m->queue);
+        r = load(m, runtime_dir);
+        if (r < 0)
+                return r;
+        r = open_uid_dir(m, runtime_dir);
+        if (r < 0)
+                return r;
+        r = journal_writer_new(NULL, &m->journal);
+        if (r < 0)
+                return r;
+        r = sd_event_add_defer(event, &m->runs_changed, on_runs_changed, m);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(m->runs_changed, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = connect_bus(m);
+        if (r < 0)
+                return r;
+        m->vm_environment.event = event;
+        m->vm_environment.systemd = m->systemd;
+        m->vm_environment.jail_path = m->config.jail_path;
+        *ret = TAKE_PTR(m);
+        return 0;
+}
+
+Manager *manager_free(Manager *m) {
+        if (!m)
+                return NULL;
+        while (!TAILQ_EMPTY(&m->runs))
+                run_free(TAILQ_FIRST(&m->runs));
+        manager_clients_free(m->clients);
+        subscriber_hub_free(m->hub);
+        systemd_free(m->systemd);
+        sd_bus_flush_close_unref(m->signal_bus);
+        sd_bus_flush_close_unref(m->bus);
+        sd_event_source_disable_unref(m->runs_changed);
+        journal_writer_free(m->journal);
+        workflow_set_free(m->workflows);
+        qemu_free(m->qemu);
+        free(m->qemu_error);
+        accelerator_done(&m->accelerator);
+        config_done(&m->config);
+        fd_close(m->vm_environment.uid_dir_fd);
+        fd_close(m->uid_block_fd);
+        sd_event_unref(m->event);
+        free(m);
+        return NULL;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The whole of ephemerald's state. One instance, made by main.c. */
+
+#include <stdbool.h>
+#include <sys/queue.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+#include "common/config.h"
+#include "common/journal.h"
+#include "manager/accelerator.h"
+#include "manager/host.h"
+#include "manager/qemu.h"
+#include "manager/run.h"
+#include "manager/subscriber.h"
+#include "manager/workflow.h"
+
+enum {
+        RUNS_KEPT_MAX = 256, /* ended runs that can still be read; the oldest go first */
+        BOOT_TIMEOUT_SEC = 120,
+        KVM_BOOT_TIMEOUT_SEC = 10, /* a KVM that works needs one */
+};
+
+typedef struct ManagerClients ManagerClients; /* manager-bus.c: who is told of RunNew and RunEnded */
+
+struct Manager {
+        sd_event *event;
+        sd_bus *bus;         /* calls */
+        sd_bus *signal_bus;  /* signals to subscribers, and nothing else */
+        Config config;
+        Host host;
+        Accelerator accelerator;
+        Qemu *qemu;          /* NULL: none that can be used, and then */
+        char *qemu_error;    /* why */
+        WorkflowSet *workflows;
+        JournalWriter *journal;
+        Systemd *systemd;
+        VmEnvironment vm_environment;
+        int uid_block_fd; /* keeps systemd-nspawn -U off our uids */
+        SubscriberHub *hub;
+        sd_event_source *runs_changed; /* a run has ended: look at the list and the queue, from the loop */
+        ManagerClients *clients;
+
+        TAILQ_HEAD(RunList, Run) runs; /* all that are known, oldest first */
+        TAILQ_HEAD(, Run) queue; /* those that wait */
+        unsigned n_queued, n_active, n_ended, runs_max;
+        unsigned n_pending;  /* calls that wait for polkit */
+        unsigned n_watchers; /* subscribers and readers of all runs */
+        uint64_t memory_in_use; /* bytes that the active runs' scopes may take */
+        bool exiting;           /* no new runs */
+};
+
+/* ---- manager.c ---- */
+
+int manager_new(sd_event *event, const char *runtime_dir, Manager **ret);
+Manager *manager_free(Manager *m);
+DEFINE_CLEANUP(Manager *, manager_free);
+
+/* Nothing runs, waits or is being asked. */
+bool manager_is_idle(const Manager *m);
+
+/* QEMU as it is on disk now. 0, or -errno with NoQemu or QemuTooOld. */
+int manager_get_qemu(Manager *m, Qemu **ret, sd_bus_error *reterr_error);
+
+Run *manager_find_run(Manager *m, const char *id);
+
+/* Ended runs beyond RUNS_KEPT_MAX are forgotten, from the loop. */
+void manager_run_ended(Run *run);
+
+/* Stops taking requests and ends what there is. */
+void manager_exit(Manager *m);
+
+/* ---- queue.c ---- */
+
+/* Room for one more? 0, or -errno with QueueFull or InsufficientMemory. */
+int queue_admit(Manager *m, const Request *request, sd_bus_error *reterr_error);
+void queue_add(Run *run);
+void queue_remove(Run *run);
+
+/* Starts as many of the waiting runs as there is room for; fair between accounts. */
+void queue_dispatch(Manager *m);
+
+/* A run leaves its slot. */
+void queue_release(Run *run);
+
+/* What a run's scope may take at most. */
+uint64_t queue_memory_of(const Request *request);
