@@ -85,9 +85,10 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *reterr
                 (void) sd_bus_reply_method_errorf(a->call, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
                                                   "Interactive authentication required");
         else
-                (void) sd_bus_reply_method_errorf(a->call, error_info_by_kind(ERROR_NOT_PERMITTED)->name,
-                                                  "Not permitted: members of the group \"ephemeral\" may do this, or who polkit's "
-                                                  "rules allow");
+                (void) sd_bus_reply_method_errorf(
+                        a->call, error_info_by_kind(ERROR_NOT_PERMITTED)->name,
+                        "Not permitted: members of the group \"ephemeral\" may do this, or who polkit's "
+                        "rules allow");
         return 0;
 }
 
@@ -95,8 +96,9 @@ static int on_caller_gone(sd_bus_track *track, void *userdata) {
         Admission *a = userdata;
 
         (void) sd_bus_call_method_async(a->manager->bus, NULL, "org.freedesktop.PolicyKit1",
-                                        "/org/freedesktop/PolicyKit1/Authority", "org.freedesktop.PolicyKit1.Authority",
-                                        "CancelCheckAuthorization", NULL, NULL, "s", a->cancellation_id);
+                                        "/org/freedesktop/PolicyKit1/Authority",
+                                        "org.freedesktop.PolicyKit1.Authority", "CancelCheckAuthorization", NULL, NULL,
+                                        "s", a->cancellation_id);
         admission_free(a);
         return 1; /* 0 would ask for the same again */
 }
@@ -112,16 +114,17 @@ static int append_details(sd_bus_message *m, const char *const *details) {
 
 static int ask(Admission *a, const AdmitQuestion *question) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        uint32_t flags = sd_bus_message_get_allow_interactive_authorization(a->call) > 0 ? POLKIT_ALLOW_INTERACTION : 0;
+        uint32_t flags =
+                sd_bus_message_get_allow_interactive_authorization(a->call) > 0 ? POLKIT_ALLOW_INTERACTION : 0;
         int r;
 
         r = sd_bus_message_new_method_call(a->manager->bus, &m, "org.freedesktop.PolicyKit1",
-                                           "/org/freedesktop/PolicyKit1/Authority", "org.freedesktop.PolicyKit1.Authority",
-                                           "CheckAuthorization");
+                                           "/org/freedesktop/PolicyKit1/Authority",
+                                           "org.freedesktop.PolicyKit1.Authority", "CheckAuthorization");
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(m, "(sa{sv})s", "system-bus-name", 1, "name", "s", sd_bus_message_get_sender(a->call),
-                                  question->action);
+        r = sd_bus_message_append(m, "(sa{sv})s", "system-bus-name", 1, "name", "s",
+                                  sd_bus_message_get_sender(a->call), question->action);
         if (r < 0)
                 return r;
         r = append_details(m, question->details);

@@ -25,8 +25,8 @@ static int read_option(sd_bus_message *m, const BusOption *options, sd_bus_error
         if (r < 0)
                 return r;
         if (strlen(contents) != 1 || contents[0] != options->type)
-                return error_set(reterr_error, ERROR_INVALID_REQUEST, "Option '%s' must be of D-Bus type '%c', not '%s'", name,
-                                 options->type, contents);
+                return error_set(reterr_error, ERROR_INVALID_REQUEST,
+                                 "Option '%s' must be of D-Bus type '%c', not '%s'", name, options->type, contents);
         return sd_bus_message_read(m, "v", (char[]){options->type, 0}, options->value);
 }
 

@@ -7,7 +7,7 @@
 
 typedef struct BusOption {
         const char *name; /* NULL ends the table */
-        char type;        /* 'b' into int, 'u' into uint32_t, 't' into uint64_t, 's' into const char * (borrowed from the message) */
+        char type; /* 'b' into int, 'u' into uint32_t, 't' into uint64_t, 's' into const char * (borrowed from the message) */
         void *value;
 } BusOption;
 

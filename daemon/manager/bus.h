@@ -5,11 +5,11 @@
 
 #include "manager/manager.h"
 
-#define BUS_NAME            "org.ephemeral1"
-#define BUS_ROOT            "/org/ephemeral1"
-#define BUS_RUN_ROOT        "/org/ephemeral1/run"
-#define BUS_MANAGER         "org.ephemeral1.Manager"
-#define BUS_RUN             "org.ephemeral1.Run"
+#define BUS_NAME     "org.ephemeral1"
+#define BUS_ROOT     "/org/ephemeral1"
+#define BUS_RUN_ROOT "/org/ephemeral1/run"
+#define BUS_MANAGER  "org.ephemeral1.Manager"
+#define BUS_RUN      "org.ephemeral1.Run"
 
 int manager_bus_register(Manager *m);
 int run_bus_register(Manager *m);

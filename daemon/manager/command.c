@@ -4,6 +4,7 @@
  * in order and bounded (host-link.c).
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -37,8 +38,8 @@ static void on_output(void *userdata, int stream, const uint8_t *data, size_t si
                 (void) timeline_output(run->timeline, (OutputStream) stream, data, size);
 }
 
-static json_object *exited_to_json(const ExitedMessage *m) {
-        json_object *o = json_object_new_object();
+void run_add_exit(json_object *o, const ExitedMessage *m) {
+        char text[32];
         const char *name;
 
         switch ((ExitedHow) m->how) {
@@ -47,8 +48,11 @@ static json_object *exited_to_json(const ExitedMessage *m) {
                 break;
         case EXITED_BY_SIGNAL:
                 name = sigabbrev_np((int) m->status);
-                json_add(o, "signal", name ? json_object_new_string_fmt("SIG%s", name)
-                                           : json_object_new_string_fmt("%u", m->status));
+                if (name)
+                        snprintf(text, sizeof(text), "SIG%s", name);
+                else
+                        snprintf(text, sizeof(text), "%u", m->status); /* a real-time signal */
+                json_add_string(o, "signal", text);
                 break;
         case EXITED_NO_EXEC:
                 name = strerrorname_np((int) m->status);
@@ -56,6 +60,12 @@ static json_object *exited_to_json(const ExitedMessage *m) {
                 json_add_string(o, "error", strerror((int) m->status));
                 break;
         }
+}
+
+static json_object *finished_to_json(const ExitedMessage *m) {
+        json_object *o = json_object_new_object();
+
+        run_add_exit(o, m);
         json_add_u64(o, "user_usec", m->user_usec);
         json_add_u64(o, "system_usec", m->system_usec);
         json_add_u64(o, "max_rss_kib", m->max_rss_kib);
@@ -71,7 +81,7 @@ static void on_exited(void *userdata, const ExitedMessage *m) {
         run->has_exited = true;
         run->exited = *m;
         timeline_append_truncated(run->timeline);
-        run_event(run, EVENT_COMMAND_FINISHED, exited_to_json(m));
+        run_event(run, EVENT_COMMAND_FINISHED, finished_to_json(m));
         run_stop(run);
 }
 
@@ -169,7 +179,8 @@ void run_set_paused(Run *run, bool paused) {
                 (void) host_link_set_paused(vm_link(run->vm), paused);
 }
 
-int run_send_input(Run *run, const void *data, size_t size, void (*drained)(Run *run, void *userdata), void *userdata) {
+int run_send_input(
+        Run *run, const void *data, size_t size, void (*drained)(Run *run, void *userdata), void *userdata) {
         int r;
 
         if (run->on_stdin_drained)

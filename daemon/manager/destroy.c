@@ -35,12 +35,8 @@ static json_object *make_result(const Run *run) {
 
         timeline_get_counts(run->timeline, &counts);
         json_add_string(o, "outcome", outcome_name(run->outcome));
-        if (run->has_exited && run->outcome != OUTCOME_CANCELLED) {
-                if (run->exited.how == EXITED_BY_SIGNAL && sigabbrev_np((int) run->exited.status))
-                        json_add(o, "signal",
-                                 json_object_new_string_fmt("SIG%s", sigabbrev_np((int) run->exited.status)));
-                json_add(o, "exit_status", json_object_new_int(run_exit_status(run)));
-        }
+        if (run->has_exited && run->outcome != OUTCOME_CANCELLED)
+                run_add_exit(o, &run->exited);
         if (run->outcome == OUTCOME_VM_FAILED)
                 json_add_string(o, "reason", run->failure ? run->failure : "the machine ended, and nothing says why");
         json_add_u64(o, "stdout_bytes", counts.kept_bytes[STREAM_STDOUT] + counts.dropped_bytes[STREAM_STDOUT]);

@@ -94,8 +94,8 @@ static int on_child(sd_event_source *s, const siginfo_t *si, void *userdata) {
 
         j->pid = 0;
         if (!j->how[0])
-                snprintf(j->how, sizeof(j->how), si->si_code == CLD_EXITED ? "jail exited %d" : "jail killed by signal %d",
-                         si->si_status);
+                snprintf(j->how, sizeof(j->how),
+                         si->si_code == CLD_EXITED ? "jail exited %d" : "jail killed by signal %d", si->si_status);
         j->handlers.on_gone(j, j->how, j->handlers.userdata);
         return 0;
 }

@@ -35,7 +35,8 @@ static int begin_idle_exit(Manager *m) {
         if (r < 0)
                 return r;
         if (asprintf(&match,
-                     "sender='org.freedesktop.DBus',type='signal',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
+                     "sender='org.freedesktop.DBus',type='signal',interface='org.freedesktop.DBus',member='"
+                     "NameOwnerChanged',"
                      "path='/org/freedesktop/DBus',arg0='" BUS_NAME "',arg1='%s',arg2=''",
                      unique) < 0) {
                 match = NULL;
@@ -117,14 +118,19 @@ static int run(void) {
 }
 
 int main(int argc, char *argv[]) {
-        static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'}, {0}};
+        static const struct option options[] = {
+                {"help", no_argument, NULL, 'h'},
+                {"version",  no_argument, NULL, 'v'},
+                {0     }
+        };
         int c, r;
 
         while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
                 switch (c) {
                 case 'h':
                         puts("ephemerald [--help] [--version]\n\n"
-                             "Runs code that nobody trusts in microVMs that exist for one run. Started by D-Bus, not by hand;\n"
+                             "Runs code that nobody trusts in microVMs that exist for one run. Started by D-Bus, not "
+                             "by hand;\n"
                              "see ephemerald(8).");
                         return 0;
                 case 'v':

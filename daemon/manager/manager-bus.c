@@ -86,10 +86,12 @@ static int list_others(Manager *m, sd_bus_message *call, void *userdata, sd_bus_
         if (r < 0)
                 return r;
         r = bus_read_options(call,
-                             (const BusOption[]){{"all", 'b', &filter.all},
-                                                 {"state", 's', &filter.state},
-                                                 {"limit", 'u', &filter.limit},
-                                                 {NULL, 0, NULL}},
+                             (const BusOption[]){
+                                     {"all",   'b', &filter.all  },
+                                     {"state", 's', &filter.state},
+                                     {"limit", 'u', &filter.limit},
+                                     {NULL,    0,   NULL         }
+        },
                              reterr_error);
         return r < 0 ? r : reply_list(m, call, &filter, reterr_error);
 }
@@ -101,10 +103,12 @@ static int method_list_runs(sd_bus_message *call, void *userdata, sd_bus_error *
         int r;
 
         r = bus_read_options(call,
-                             (const BusOption[]){{"all", 'b', &filter.all},
-                                                 {"state", 's', &filter.state},
-                                                 {"limit", 'u', &filter.limit},
-                                                 {NULL, 0, NULL}},
+                             (const BusOption[]){
+                                     {"all",   'b', &filter.all  },
+                                     {"state", 's', &filter.state},
+                                     {"limit", 'u', &filter.limit},
+                                     {NULL,    0,   NULL         }
+        },
                              reterr_error);
         if (r < 0)
                 return r;
@@ -117,7 +121,8 @@ static int method_list_runs(sd_bus_message *call, void *userdata, sd_bus_error *
 /* ---- GetRun ---- */
 
 static int no_such_run(const char *id, sd_bus_error *reterr_error) {
-        return error_set(reterr_error, ERROR_NO_SUCH_RUN, "There is no run '%.64s' here, or it is not yours to read", id);
+        return error_set(reterr_error, ERROR_NO_SUCH_RUN, "There is no run '%.64s' here, or it is not yours to read",
+                         id);
 }
 
 /* polkit let this caller read others' runs: from now on the object exists for it. */
@@ -246,11 +251,8 @@ static const sd_bus_vtable manager_vtable[] = {
                                 SD_BUS_RESULT("a(sosstt)", runs),
                                 method_list_runs,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("GetRun",
-                                SD_BUS_ARGS("s", id),
-                                SD_BUS_RESULT("o", run),
-                                method_get_run,
-                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS(
+                "GetRun", SD_BUS_ARGS("s", id), SD_BUS_RESULT("o", run), method_get_run, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListWorkflows",
                                 SD_BUS_NO_ARGS,
                                 SD_BUS_RESULT("a(ss)", workflows),
@@ -261,11 +263,8 @@ static const sd_bus_vtable manager_vtable[] = {
                                 SD_BUS_RESULT("s", document),
                                 method_get_workflow,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("Subscribe",
-                                SD_BUS_NO_ARGS,
-                                SD_BUS_NO_RESULT,
-                                method_subscribe,
-                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS(
+                "Subscribe", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_subscribe, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS("RunNew", SD_BUS_ARGS("s", id, "o", run), 0),
         SD_BUS_SIGNAL_WITH_ARGS("RunEnded", SD_BUS_ARGS("s", id, "o", run, "s", outcome), 0),
         SD_BUS_SIGNAL_WITH_ARGS("Unsubscribed", SD_BUS_ARGS("t", last_seq, "s", reason), 0),

@@ -56,7 +56,7 @@ int manager_clients_subscribe(Manager *m, const char *name, uid_t uid) {
         ManagerClient *client;
         int r;
 
-        LIST_FOREACH(client, &m->clients->clients, clients)
+        LIST_FOREACH (client, &m->clients->clients, clients)
                 if (strcmp(subscriber_name(client->subscriber), name) == 0)
                         return 0;
         client = calloc(1, sizeof(*client));
@@ -78,7 +78,7 @@ int manager_clients_subscribe(Manager *m, const char *name, uid_t uid) {
 static void tell(Run *run, const char *member, const char *outcome) {
         ManagerClient *client;
 
-        LIST_FOREACH(client, &run->manager->clients->clients, clients) {
+        LIST_FOREACH (client, &run->manager->clients->clients, clients) {
                 _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
                 int r;
 

@@ -40,7 +40,7 @@ int manager_get_qemu(Manager *m, Qemu **ret, sd_bus_error *reterr_error) {
 Run *manager_find_run(Manager *m, const char *id) {
         Run *run;
 
-        TAILQ_FOREACH(run, &m->runs, runs)
+        TAILQ_FOREACH (run, &m->runs, runs)
                 if (strcmp(run->id, id) == 0)
                         return run;
         return NULL;
@@ -157,7 +157,8 @@ static int connect_bus(Manager *m) {
         if (r >= 0)
                 r = sd_bus_attach_event(m->signal_bus, m->event, 0);
         if (r < 0) {
-                sd_journal_print(LOG_ERR, "The system bus cannot be reached: %s. Is dbus.service running?", strerror(-r));
+                sd_journal_print(LOG_ERR, "The system bus cannot be reached: %s. Is dbus.service running?",
+                                 strerror(-r));
                 return r;
         }
         r = systemd_new(m->bus, &m->systemd);

@@ -27,13 +27,13 @@ typedef struct ManagerClients ManagerClients; /* manager-bus.c: who is told of R
 
 struct Manager {
         sd_event *event;
-        sd_bus *bus;         /* calls */
-        sd_bus *signal_bus;  /* signals to subscribers, and nothing else */
+        sd_bus *bus;        /* calls */
+        sd_bus *signal_bus; /* signals to subscribers, and nothing else */
         Config config;
         Host host;
         Accelerator accelerator;
-        Qemu *qemu;          /* NULL: none that can be used, and then */
-        char *qemu_error;    /* why */
+        Qemu *qemu;       /* NULL: none that can be used, and then */
+        char *qemu_error; /* why */
         WorkflowSet *workflows;
         JournalWriter *journal;
         Systemd *systemd;
@@ -44,10 +44,10 @@ struct Manager {
         ManagerClients *clients;
 
         TAILQ_HEAD(RunList, Run) runs; /* all that are known, oldest first */
-        TAILQ_HEAD(, Run) queue; /* those that wait */
+        TAILQ_HEAD(, Run) queue;       /* those that wait */
         unsigned n_queued, n_active, n_ended, runs_max;
-        unsigned n_pending;  /* calls that wait for polkit */
-        unsigned n_watchers; /* subscribers and readers of all runs */
+        unsigned n_pending;     /* calls that wait for polkit */
+        unsigned n_watchers;    /* subscribers and readers of all runs */
         uint64_t memory_in_use; /* bytes that the active runs' scopes may take */
         bool exiting;           /* no new runs */
 };

@@ -83,8 +83,7 @@ static int add_kernel(char ***argv, const PlanInput *in) {
                 r = strv_add(argv, "-append");
         if (r >= 0)
                 r = strv_addf(argv,
-                              "console=hvc0 quiet panic=-1 reboot=t random.trust_cpu=on no_timer_check "
-                              "tsc_early_khz=%lu ephemeral.disk_mib=%lu",
+                              "console=hvc0 quiet panic=-1 cryptomgr.notests tsc_early_khz=%lu ephemeral.disk_mib=%lu",
                               (unsigned long) in->tsc_khz, (unsigned long) in->disk_mib);
         return r;
 }

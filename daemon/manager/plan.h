@@ -26,8 +26,8 @@ typedef struct PlanInput {
         bool kvm;
         unsigned vcpus;
         uint64_t memory_mib;
-        uint64_t disk_mib;  /* of the tmpfs over the image */
-        uint64_t tsc_khz;   /* of this host: the guest cannot calibrate it under TCG */
+        uint64_t disk_mib; /* of the tmpfs over the image */
+        uint64_t tsc_khz;  /* of this host: the guest cannot calibrate it under TCG */
 } PlanInput;
 
 /* A device as QMP's qom-list shows it in /machine/peripheral. */

@@ -19,10 +19,11 @@ int queue_admit(Manager *m, const Request *request, sd_bus_error *reterr_error) 
         if (m->exiting)
                 return error_set(reterr_error, ERROR_QUEUE_FULL, "The service is stopping: try again in a moment");
         if (needed > budget)
-                return error_set(reterr_error, ERROR_INSUFFICIENT_MEMORY,
-                                 "A machine of %u MiB needs %llu MiB of this host, which gives all runs together %llu MiB: "
-                                 "ask for less with vm.memory_mib",
-                                 request->memory_mib, (unsigned long long) (needed >> 20), (unsigned long long) (budget >> 20));
+                return error_set(
+                        reterr_error, ERROR_INSUFFICIENT_MEMORY,
+                        "A machine of %u MiB needs %llu MiB of this host, which gives all runs together %llu MiB: "
+                        "ask for less with vm.memory_mib",
+                        request->memory_mib, (unsigned long long) (needed >> 20), (unsigned long long) (budget >> 20));
         if (m->n_queued >= m->config.queue_max)
                 return error_set(reterr_error, ERROR_QUEUE_FULL,
                                  "%u runs are waiting already, which is all that QueueMax= allows: try again later",
@@ -44,7 +45,7 @@ static unsigned active_runs_of(const Manager *m, uid_t owner) {
         const Run *run;
         unsigned n = 0;
 
-        TAILQ_FOREACH(run, &m->runs, runs)
+        TAILQ_FOREACH (run, &m->runs, runs)
                 if (run->owner == owner && run_is_active(run))
                         n++;
         return n;
@@ -54,7 +55,7 @@ static Run *next_run(Manager *m) {
         Run *run, *best = NULL;
         unsigned fewest = 0;
 
-        TAILQ_FOREACH(run, &m->queue, waiting) {
+        TAILQ_FOREACH (run, &m->queue, waiting) {
                 unsigned n;
 
                 if (best && best->owner == run->owner)

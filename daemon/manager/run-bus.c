@@ -4,6 +4,7 @@
  * calls, never reading, so for everybody else its very path does not resolve.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/errors.h"
@@ -29,8 +30,12 @@ bool run_bus_may_read(const Run *run, sd_bus_message *call) {
         return uid == 0 || uid == run->owner || (sender && run_clients_is_admitted(run, sender));
 }
 
-static int find_run(
-        sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found, sd_bus_error *reterr_error) {
+static int find_run(sd_bus *bus,
+                    const char *path,
+                    const char *interface,
+                    void *userdata,
+                    void **ret_found,
+                    sd_bus_error *reterr_error) {
         Manager *m = userdata;
         sd_bus_message *call = sd_bus_get_current_message(bus);
         _cleanup_(freep) char *id = NULL;
@@ -45,7 +50,8 @@ static int find_run(
         return 1;
 }
 
-static int enumerate_runs(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes, sd_bus_error *reterr_error) {
+static int enumerate_runs(
+        sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes, sd_bus_error *reterr_error) {
         Manager *m = userdata;
         sd_bus_message *call = sd_bus_get_current_message(bus);
         char **nodes = calloc(m->n_active + m->n_queued + m->n_ended + 1, sizeof(char *));
@@ -54,7 +60,7 @@ static int enumerate_runs(sd_bus *bus, const char *prefix, void *userdata, char 
 
         if (!nodes)
                 return -ENOMEM;
-        TAILQ_FOREACH(run, &m->runs, runs) {
+        TAILQ_FOREACH (run, &m->runs, runs) {
                 if (!call || !run_bus_may_read(run, call))
                         continue;
                 nodes[n] = strdup(run->path);
@@ -94,10 +100,13 @@ static int method_open_output(sd_bus_message *call, void *userdata, sd_bus_error
         int lossless = false, r;
         uid_t uid;
 
-        r = bus_read_options(
-                call,
-                (const BusOption[]){{"after-seq", 't', &after_seq}, {"lossless", 'b', &lossless}, {NULL, 0, NULL}},
-                reterr_error);
+        r = bus_read_options(call,
+                             (const BusOption[]){
+                                     {"after-seq", 't', &after_seq},
+                                     {"lossless",  'b', &lossless },
+                                     {NULL,        0,   NULL      }
+        },
+                             reterr_error);
         if (r >= 0)
                 r = admit_caller(call, &uid);
         if (r < 0)
@@ -133,8 +142,8 @@ static int method_send_input(sd_bus_message *call, void *userdata, sd_bus_error 
         if (uid != 0 && uid != run->owner)
                 return error_set(reterr_error, ERROR_NOT_PERMITTED, "Only who started a run may write to its command");
         if (size > INPUT_CHUNK_MAX)
-                return error_set(reterr_error, ERROR_INVALID_REQUEST, "%zu bytes of input at once are too many: send %d at most",
-                                 size, INPUT_CHUNK_MAX);
+                return error_set(reterr_error, ERROR_INVALID_REQUEST,
+                                 "%zu bytes of input at once are too many: send %d at most", size, INPUT_CHUNK_MAX);
         r = run_clients_send_input(run, call, data, size);
         if (r == -EBUSY)
                 return error_set(reterr_error, ERROR_INVALID_REQUEST,
@@ -203,8 +212,8 @@ static int method_get_result(sd_bus_message *call, void *userdata, sd_bus_error 
         const char *text;
 
         if (!run->result)
-                return error_set(reterr_error, ERROR_INVALID_REQUEST, "The run is %s: it has no result before it has ended",
-                                 run_state_name(run->state));
+                return error_set(reterr_error, ERROR_INVALID_REQUEST,
+                                 "The run is %s: it has no result before it has ended", run_state_name(run->state));
         text = json_text(run->result);
         return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
 }
@@ -225,14 +234,12 @@ static int method_cancel(sd_bus_message *call, void *userdata, sd_bus_error *ret
         snprintf(by, sizeof(by), "uid:%u", (unsigned) uid);
         r = run_cancel(run, by);
         if (r == -EALREADY && run->state == RUN_ENDED)
-                return error_set(reterr_error, ERROR_RUN_ENDED, "The run has ended already (%s)", outcome_name(run->outcome));
+                return error_set(reterr_error, ERROR_RUN_ENDED, "The run has ended already (%s)",
+                                 outcome_name(run->outcome));
         if (r < 0 && r != -EALREADY)
                 return r;
         return sd_bus_reply_method_return(call, NULL);
 }
-
-#define METHOD(name, in, out, handler)                                                                                \
-        SD_BUS_METHOD_WITH_ARGS(name, SD_BUS_ARGS in, SD_BUS_RESULT out, handler, SD_BUS_VTABLE_UNPRIVILEGED)
 
 static const sd_bus_vtable run_vtable[] = {
         SD_BUS_VTABLE_START(0),
@@ -251,16 +258,36 @@ static const sd_bus_vtable run_vtable[] = {
         SD_BUS_PROPERTY("Image", "s", run_property_get, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Accelerator", "s", run_property_get, 0, 0),
         SD_BUS_PROPERTY("Isolation", "s", run_property_get, 0, 0),
-        METHOD("Subscribe", (), (), method_subscribe),
-        METHOD("Unsubscribe", (), (), method_unsubscribe),
-        METHOD("Cancel", (), (), method_cancel),
-        METHOD("Kill", (), (), method_cancel),
-        METHOD("Attach", (), ("h", console), method_attach),
-        METHOD("OpenOutput", ("a{sv}", options), ("h", frames), method_open_output),
-        METHOD("SendInput", ("ay", data), (), method_send_input),
-        METHOD("GetTimeline", ("t", after_seq, "u", max), ("a(ttss)", events), method_get_timeline),
-        METHOD("GetRequest", (), ("s", request_json), method_get_request),
-        METHOD("GetResult", (), ("s", result_json), method_get_result),
+        SD_BUS_METHOD_WITH_ARGS(
+                "Subscribe", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_subscribe, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS(
+                "Unsubscribe", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_unsubscribe, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Cancel", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_cancel, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Kill", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_cancel, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS(
+                "Attach", SD_BUS_NO_ARGS, SD_BUS_RESULT("h", console), method_attach, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("OpenOutput",
+                                SD_BUS_ARGS("a{sv}", options),
+                                SD_BUS_RESULT("h", frames),
+                                method_open_output,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS(
+                "SendInput", SD_BUS_ARGS("ay", data), SD_BUS_NO_RESULT, method_send_input, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetTimeline",
+                                SD_BUS_ARGS("t", after_seq, "u", max),
+                                SD_BUS_RESULT("a(ttss)", events),
+                                method_get_timeline,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetRequest",
+                                SD_BUS_NO_ARGS,
+                                SD_BUS_RESULT("s", request_json),
+                                method_get_request,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetResult",
+                                SD_BUS_NO_ARGS,
+                                SD_BUS_RESULT("s", result_json),
+                                method_get_result,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS("Event", SD_BUS_ARGS("t", seq, "t", usec, "s", type, "s", json), 0),
         SD_BUS_SIGNAL_WITH_ARGS("Output", SD_BUS_ARGS("t", seq, "s", stream, "ay", data), 0),
         SD_BUS_SIGNAL_WITH_ARGS("Console", SD_BUS_ARGS("ay", data), 0),

@@ -100,10 +100,9 @@ static int new_properties_changed(Run *run, sd_bus_message **ret) {
                                       "PropertiesChanged");
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(m, "sa{sv}as", "org.ephemeral1.Run", 3,
-                                  "State", "s", run_state_name(run->state),
-                                  "Outcome", "s", outcome_name(run->outcome),
-                                  "ExitStatus", "i", run_exit_status(run), 0);
+        r = sd_bus_message_append(m, "sa{sv}as", "org.ephemeral1.Run", 3, "State", "s", run_state_name(run->state),
+                                  "Outcome", "s", outcome_name(run->outcome), "ExitStatus", "i", run_exit_status(run),
+                                  0);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(m);
@@ -113,7 +112,7 @@ static int new_properties_changed(Run *run, sd_bus_message **ret) {
 void run_clients_state_changed(Run *run) {
         Watcher *w;
 
-        LIST_FOREACH(w, &run->clients->watchers, watchers) {
+        LIST_FOREACH (w, &run->clients->watchers, watchers) {
                 _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
 
                 if (w->subscriber && new_properties_changed(run, &m) >= 0)
@@ -124,7 +123,7 @@ void run_clients_state_changed(Run *run) {
 void run_clients_console(Run *run, const void *data, size_t size) {
         Watcher *w;
 
-        LIST_FOREACH(w, &run->clients->watchers, watchers)
+        LIST_FOREACH (w, &run->clients->watchers, watchers)
                 if (w->subscriber)
                         subscriber_console(w->subscriber, data, size);
 }
@@ -134,7 +133,7 @@ void run_clients_finish(Run *run) {
         const char *result = json_text(run->result);
         Watcher *w;
 
-        LIST_FOREACH(w, &c->watchers, watchers)
+        LIST_FOREACH (w, &c->watchers, watchers)
                 if (w->feed)
                         (void) feed_finish(w->feed);
                 else
@@ -156,7 +155,7 @@ static void on_subscriber_gone(Subscriber *s, void *userdata) {
 static Watcher *find_subscriber(RunClients *c, const char *name) {
         Watcher *w;
 
-        LIST_FOREACH(w, &c->watchers, watchers)
+        LIST_FOREACH (w, &c->watchers, watchers)
                 if (w->subscriber && strcmp(subscriber_name(w->subscriber), name) == 0)
                         return w;
         return NULL;

@@ -45,7 +45,7 @@ typedef struct RunClients RunClients;
 
 struct Run {
         Manager *manager;
-        TAILQ_ENTRY(Run) runs;   /* manager->runs, oldest first */
+        TAILQ_ENTRY(Run) runs;    /* manager->runs, oldest first */
         TAILQ_ENTRY(Run) waiting; /* manager->queue while RUN_QUEUED */
         char id[RUN_ID_LENGTH + 1];
         char *path; /* D-Bus object */
@@ -64,8 +64,8 @@ struct Run {
 
         Plan *plan;
         Vm *vm;
-        json_object *isolation; /* as in the event; NULL until verified */
-        bool stdin_open;        /* SendInput may add to it */
+        json_object *isolation;                             /* as in the event; NULL until verified */
+        bool stdin_open;                                    /* SendInput may add to it */
         void (*on_stdin_drained)(Run *run, void *userdata); /* of the SendInput that waits */
         void *stdin_userdata;
 
@@ -109,6 +109,9 @@ void run_start(Run *run);
 
 /* The machine is in the run's scope: tells the guest what to do. */
 void run_command(Run *run);
+
+/* `exit_status`, `signal` or `errno` and `error`. */
+void run_add_exit(json_object *o, const ExitedMessage *m);
 
 /* While a lossless reader is behind, the guest waits. */
 void run_set_paused(Run *run, bool paused);

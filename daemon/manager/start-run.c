@@ -97,8 +97,15 @@ static int ask_for_root(Manager *m, sd_bus_message *call, void *userdata, sd_bus
 
 static int ask(Manager *m, sd_bus_message *call, StartRun *s, sd_bus_error *reterr_error) {
         char memory[16], timeout[24];
-        const char *details[] = {"workflow", s->request->workflow, "image",           s->request->image, "memory_mib",
-                                 memory,     "timeout_seconds",    timeout, NULL};
+        const char *details[] = {"workflow",
+                                 s->request->workflow,
+                                 "image",
+                                 s->request->image,
+                                 "memory_mib",
+                                 memory,
+                                 "timeout_seconds",
+                                 timeout,
+                                 NULL};
         AdmitQuestion question = {
                 .action = ACTION_RUN,
                 .details = details,
@@ -142,7 +149,11 @@ int method_start_run(sd_bus_message *call, void *userdata, sd_bus_error *reterr_
         if (r < 0)
                 return r;
         r = bus_read_options(call,
-                             (const BusOption[]){{"stdin", 'b', &s->stdin_open}, {"signals", 'b', &s->signals}, {NULL, 0, NULL}},
+                             (const BusOption[]){
+                                     {"stdin",   'b', &s->stdin_open},
+                                     {"signals", 'b', &s->signals   },
+                                     {NULL,      0,   NULL          }
+        },
                              reterr_error);
         if (r < 0)
                 return r;

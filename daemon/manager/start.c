@@ -140,7 +140,7 @@ static int launch(Run *run, const Qemu *qemu, const Image *image, char **reterr_
                 .id = run->id,
                 .image = image,
                 .boot_usec = (run->manager->accelerator.kvm && !run->manager->accelerator.proven ? KVM_BOOT_TIMEOUT_SEC
-                                                                                                  : BOOT_TIMEOUT_SEC) *
+                                                                                                 : BOOT_TIMEOUT_SEC) *
                              USEC_PER_SEC,
         };
         int r;
