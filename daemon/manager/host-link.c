@@ -3,45 +3,13 @@
  * One guest's control port. vm.c owns it until the guest is ready, then the run listens. What must stay true: frames are taken
  * only in their order, nothing is allocated on the guest's word, and a guest that does not read costs a bounded queue.
  */
-#include "manager/host-link.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include "common/fd.h"
-
-typedef enum LinkState {
-        LINK_WAITS_HELLO,
-        LINK_GREETED, /* HELLO came, SETUP has not left */
-        LINK_WAITS_LINKS,
-        LINK_READY, /* LINKS came: takes a command */
-        LINK_WAITS_STARTED,
-        LINK_STARTED,
-        LINK_EXITED,
-        LINK_BROKEN,
-} LinkState;
-
-struct HostLink {
-        int fd;
-        sd_event_source *io;
-        sd_event_source *resume; /* hands out, from a clean stack, what was read before a pause */
-        HostLinkHandlers handlers;
-        FrameReader reader;
-        LinkState state;
-        bool paused;
-        bool *freed; /* set by host_link_free() while frames are handed out */
-
-        uint8_t *queue; /* bytes that the socket did not take yet */
-        size_t queue_size, queue_sent;
-
-        uint8_t *input; /* stdin that waits for the window */
-        size_t input_size, input_sent;
-        bool input_waits, input_eof;
-        size_t window;
-};
+#include "manager/host-link-internal.h"
 
 HostLink *host_link_free(HostLink *l) {
         if (!l)
@@ -74,127 +42,6 @@ static void link_close(HostLink *l) {
         l->handlers.on_closed(l->handlers.userdata);
 }
 
-static int update_events(HostLink *l) {
-        uint32_t events = (l->paused ? 0 : EPOLLIN) | (l->queue_sent < l->queue_size ? EPOLLOUT : 0);
-        int r;
-
-        if (!l->io)
-                return 0;
-        r = sd_event_source_set_io_events(l->io, events);
-        if (r < 0)
-                return r;
-        /* off, not empty: a hang-up is reported to an empty set as well, over and over */
-        return sd_event_source_set_enabled(l->io, events ? SD_EVENT_ON : SD_EVENT_OFF);
-}
-
-static int flush_queue(HostLink *l) {
-        while (l->queue_sent < l->queue_size) {
-                ssize_t n = send(l->fd, l->queue + l->queue_sent, l->queue_size - l->queue_sent,
-                                 MSG_DONTWAIT | MSG_NOSIGNAL);
-
-                if (n < 0) {
-                        if (errno == EINTR)
-                                continue;
-                        return errno == EAGAIN ? update_events(l) : -errno;
-                }
-                l->queue_sent += (size_t) n;
-        }
-        free(l->queue);
-        l->queue = NULL;
-        l->queue_size = l->queue_sent = 0;
-        return update_events(l);
-}
-
-static int queue_bytes(HostLink *l, const void *data, size_t size) {
-        uint8_t *grown;
-
-        if (size == 0)
-                return 0;
-        if (l->queue_size - l->queue_sent + size > HOST_LINK_QUEUE_MAX)
-                return -ENOBUFS;
-        if (l->queue_sent > 0) {
-                l->queue_size -= l->queue_sent;
-                memmove(l->queue, l->queue + l->queue_sent, l->queue_size);
-                l->queue_sent = 0;
-        }
-        grown = realloc(l->queue, l->queue_size + size);
-        if (!grown)
-                return -ENOMEM;
-        memcpy(grown + l->queue_size, data, size);
-        l->queue = grown;
-        l->queue_size += size;
-        return 0;
-}
-
-static int queue_frame(HostLink *l, FrameType type, const void *data, size_t size) {
-        uint8_t header[FRAME_HEADER_SIZE];
-        int r;
-
-        if (size > FRAME_PAYLOAD_MAX)
-                return -EMSGSIZE;
-        frame_encode_header(header, (uint8_t) type, size);
-        r = queue_bytes(l, header, sizeof(header));
-        return r < 0 ? r : queue_bytes(l, data, size);
-}
-
-/* Sends an encoded frame: n is what its encoder returned. */
-static int send_encoded(HostLink *l, const uint8_t *frame, ssize_t n) {
-        int r;
-
-        if (n < 0)
-                return (int) n;
-        r = queue_bytes(l, frame, (size_t) n);
-        return r < 0 ? r : flush_queue(l);
-}
-
-/* Moves as much waiting stdin into the guest's window as it takes. 1: nothing waits any more. */
-static int flush_input(HostLink *l) {
-        while (l->input_sent < l->input_size && l->window > 0) {
-                size_t n = l->input_size - l->input_sent;
-                int r;
-
-                if (n > l->window)
-                        n = l->window;
-                r = queue_frame(l, FRAME_STDIN, l->input + l->input_sent, n);
-                if (r < 0)
-                        return r;
-                l->input_sent += n;
-                l->window -= n;
-        }
-        if (l->input_sent < l->input_size)
-                return 0;
-        free(l->input);
-        l->input = NULL;
-        l->input_size = l->input_sent = 0;
-        l->input_waits = false;
-        return 1;
-}
-
-int host_link_send_stdin(HostLink *l, const void *data, size_t size) {
-        int r, drained;
-
-        if (l->input_waits)
-                return -EBUSY;
-        if ((l->state != LINK_STARTED && l->state != LINK_WAITS_STARTED) || l->input_eof)
-                return -EPROTO;
-        if (size == 0) {
-                l->input_eof = true;
-                r = queue_frame(l, FRAME_STDIN_EOF, NULL, 0);
-                if (r >= 0)
-                        r = flush_queue(l);
-                return r < 0 ? r : 1;
-        }
-        l->input = malloc(size);
-        if (!l->input)
-                return -ENOMEM;
-        memcpy(l->input, data, size);
-        l->input_size = size;
-        l->input_waits = true;
-        drained = flush_input(l);
-        r = drained < 0 ? drained : flush_queue(l);
-        return r < 0 ? r : drained;
-}
-
 static void on_credit(HostLink *l, const Frame *frame) {
         uint32_t bytes = 0;
         int r;
@@ -207,8 +54,8 @@ static void on_credit(HostLink *l, const Frame *frame) {
         l->window += bytes;
         if (!l->input_waits)
                 return;
-        r = flush_input(l);
-        if (r >= 0 && flush_queue(l) >= 0 && r == 1 && l->handlers.on_stdin_drained)
+        r = host_link_flush_input(l);
+        if (r >= 0 && host_link_flush(l) >= 0 && r == 1 && l->handlers.on_stdin_drained)
                 l->handlers.on_stdin_drained(l->handlers.userdata);
 }
 
@@ -335,7 +182,7 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         HostLink *l = userdata;
         ssize_t n;
 
-        if ((revents & EPOLLOUT) && flush_queue(l) < 0) {
+        if ((revents & EPOLLOUT) && host_link_flush(l) < 0) {
                 link_close(l);
                 return 0;
         }
@@ -362,56 +209,10 @@ int host_link_set_paused(HostLink *l, bool paused) {
         if (l->paused == paused)
                 return 0;
         l->paused = paused;
-        r = update_events(l);
+        r = host_link_update_events(l);
         if (r < 0 || paused || !l->io)
                 return r;
         return sd_event_source_set_enabled(l->resume, SD_EVENT_ONESHOT);
-}
-
-int host_link_send_setup(HostLink *l, const SetupMessage *m) {
-        uint8_t frame[SETUP_FRAME_SIZE_MAX];
-
-        if (l->state != LINK_GREETED)
-                return -EPROTO;
-        l->state = LINK_WAITS_LINKS;
-        return send_encoded(l, frame, message_encode_setup(frame, m));
-}
-
-int host_link_send_bytes(HostLink *l, FrameType type, const void *data, size_t size) {
-        const uint8_t *p = data;
-        int r;
-
-        if (l->state != LINK_READY)
-                return -EPROTO;
-        if (type != FRAME_SCRIPT)
-                return queue_frame(l, type, p, size);
-        while (size > 0) {
-                size_t n = size > FRAME_PAYLOAD_MAX ? FRAME_PAYLOAD_MAX : size;
-
-                r = queue_frame(l, type, p, n);
-                if (r < 0)
-                        return r;
-                p += n;
-                size -= n;
-        }
-        return 0;
-}
-
-int host_link_send_start(HostLink *l, const StartMessage *m) {
-        uint8_t frame[START_FRAME_SIZE];
-
-        if (l->state != LINK_READY)
-                return -EPROTO;
-        l->state = LINK_WAITS_STARTED;
-        return send_encoded(l, frame, message_encode_start(frame, m));
-}
-
-int host_link_send_signal(HostLink *l, int signal_number) {
-        uint8_t frame[SIGNAL_FRAME_SIZE];
-
-        if (l->state != LINK_STARTED)
-                return -EPROTO;
-        return send_encoded(l, frame, message_encode_signal(frame, (uint8_t) signal_number));
 }
 
 void host_link_set_handlers(HostLink *l, const HostLinkHandlers *handlers) {
