@@ -152,12 +152,25 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         return 0;
 }
 
+/* The socket takes far more than QMP_CALLS_MAX commands: what it does not take at once is an error. */
+static int send_line(int fd, const char *text, size_t size) {
+        struct iovec parts[] = {
+                {(char *) text, size},
+                {(char *) "\n", 1   }
+        };
+        struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+        ssize_t n = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (n < 0)
+                return -errno;
+        return (size_t) n < size + 1 ? -EAGAIN : 0;
+}
+
 int qmp_call(Qmp *q, const char *command, json_object *arguments, QmpReplyHandler handler, void *userdata) {
         json_object *message;
         const char *text;
         size_t size = 0;
-        ssize_t n = -1;
-        int r = -ENOMEM;
+        int r;
 
         if (q->closed)
                 return -ENOTCONN;
@@ -170,10 +183,7 @@ int qmp_call(Qmp *q, const char *command, json_object *arguments, QmpReplyHandle
         if (arguments)
                 json_object_object_add(message, "arguments", json_object_get(arguments));
         text = json_object_to_json_string_length(message, JSON_C_TO_STRING_PLAIN, &size);
-        if (text) {
-                n = send(q->fd, text, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-                r = n < 0 ? -errno : (size_t) n < size ? -EAGAIN : 0; /* the socket takes far more than 16 commands */
-        }
+        r = text ? send_line(q->fd, text, size) : -ENOMEM;
         json_object_put(message);
         if (r < 0)
                 return r;

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later
+ *
+ * In the place of ephemeral-jail: the same command line, fds and status words, and behind them no QEMU but a process that speaks QMP and
+ * the guest's protocol. What the "guest" does is told by the run's command:
+ *   print TEXT | exit N | cat | sleep | kill-self | garbage | flood BYTES | poweroff | no-exec
+ * and how it is to fail by one word in the file of its own path with ".fail" behind it: verified, device, link, silent, error.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "protocol/message.h"
+
+/* The plan's numbers, daemon/manager/plan.h and jail.h. */
+enum {
+        GO_FD = 3,
+        STATUS_FD = 4,
+        QMP_FD = 8,
+        CONTROL_FD = 10,
+};
+
+static char fail_word[32];
+
+static bool fails(const char *word) {
+        return strcmp(fail_word, word) == 0;
+}
+
+static void send_all(int fd, const void *data, size_t size) {
+        const char *p = data;
+
+        while (size > 0) {
+                ssize_t n = write(fd, p, size);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        _exit(0);
+                p += n;
+                size -= (size_t) n;
+        }
+}
+
+static void say(uint8_t type, const void *data, size_t size) {
+        uint8_t header[FRAME_HEADER_SIZE];
+
+        frame_encode_header(header, type, size);
+        send_all(CONTROL_FD, header, sizeof(header));
+        send_all(CONTROL_FD, data, size);
+}
+
+/* ---- QMP: enough of it for the manager's five questions ---- */
+
+static const char *qmp_answer(const char *line) {
+        if (strstr(line, "peripheral-anon"))
+                return "[]";
+        if (strstr(line, "peripheral"))
+                return fails("device") ? "[{\"name\":\"net0\",\"type\":\"child<virtio-net-device>\"}]"
+                                       : "[{\"name\":\"image\",\"type\":\"child<virtio-blk-device>\"},"
+                                         "{\"name\":\"entropy\",\"type\":\"child<virtio-rng-device>\"},"
+                                         "{\"name\":\"serial\",\"type\":\"child<virtio-serial-device>\"},"
+                                         "{\"name\":\"console\",\"type\":\"child<virtconsole>\"},"
+                                         "{\"name\":\"control\",\"type\":\"child<virtserialport>\"}]";
+        if (strstr(line, "unattached"))
+                return "[{\"name\":\"device[0]\",\"type\":\"child<max-x86_64-cpu>\"}]";
+        if (strstr(line, "query-rx-filter"))
+                return "[]";
+        if (strstr(line, "query-kvm"))
+                return "{\"enabled\":false,\"present\":true}";
+        return "{}";
+}
+
+/* Answers until "cont" has come. */
+static void serve_qmp(void) {
+        FILE *in = fdopen(dup(QMP_FD), "r");
+        char *line = NULL;
+        size_t room = 0;
+
+        dprintf(QMP_FD, "{\"QMP\":{\"version\":{},\"capabilities\":[]}}\r\n");
+        while (getline(&line, &room, in) > 0) {
+                dprintf(QMP_FD, "{\"return\":%s}\r\n", qmp_answer(line));
+                if (strstr(line, "\"cont\""))
+                        return;
+        }
+        _exit(0);
+}
+
+/* ---- the guest ---- */
+
+static FrameReader reader;
+
+static Frame next_frame(void) {
+        Frame frame;
+
+        while (frame_reader_next(&reader, &frame) == 0)
+                if (frame_reader_fill(&reader, CONTROL_FD) <= 0)
+                        _exit(0);
+        return frame;
+}
+
+static void say_exited(ExitedHow how, uint32_t status) {
+        uint8_t frame[EXITED_FRAME_SIZE];
+        ssize_t n = message_encode_exited(
+                frame,
+                &(ExitedMessage){.how = (uint8_t) how, .status = status, .user_usec = 1000, .duration_usec = 2000});
+
+        send_all(CONTROL_FD, frame, (size_t) n);
+}
+
+/* Everything that comes in goes out, until the end of file. */
+static void command_cat(void) {
+        uint8_t credit[CREDIT_FRAME_SIZE];
+
+        for (;;) {
+                Frame frame = next_frame();
+
+                if (frame.type != FRAME_STDIN)
+                        return;
+                say(FRAME_STDOUT, frame.data, frame.size);
+                send_all(CONTROL_FD, credit, (size_t) message_encode_stdin_credit(credit, (uint32_t) frame.size));
+        }
+}
+
+static void command_flood(const char *bytes) {
+        static char data[32768];
+        size_t left = strtoul(bytes, NULL, 10);
+
+        memset(data, 'f', sizeof(data));
+        while (left > 0) {
+                size_t n = left < sizeof(data) ? left : sizeof(data);
+
+                say(FRAME_STDOUT, data, n);
+                left -= n;
+        }
+}
+
+static void run_command(const char *name, const char *argument) {
+        if (strcmp(name, "print") == 0)
+                say(FRAME_STDOUT, argument, strlen(argument));
+        else if (strcmp(name, "cat") == 0)
+                command_cat();
+        else if (strcmp(name, "flood") == 0)
+                command_flood(argument);
+        else if (strcmp(name, "garbage") == 0)
+                send_all(CONTROL_FD, "this is no frame at all", 23);
+        else if (strcmp(name, "poweroff") == 0)
+                dprintf(QMP_FD,
+                        "{\"event\":\"SHUTDOWN\",\"data\":{\"guest\":true,\"reason\":\"guest-shutdown\"}}\r\n");
+        if (strcmp(name, "sleep") == 0 || strcmp(name, "garbage") == 0 || strcmp(name, "poweroff") == 0)
+                for (;;)
+                        pause();
+        if (strcmp(name, "kill-self") == 0)
+                say_exited(EXITED_BY_SIGNAL, SIGKILL);
+        else if (strcmp(name, "no-exec") == 0)
+                say_exited(EXITED_NO_EXEC, ENOENT);
+        else
+                say_exited(EXITED_NORMALLY, strcmp(name, "exit") == 0 ? (uint32_t) atoi(argument) : 0);
+}
+
+static void greet(void) {
+        uint8_t hello[HELLO_FRAME_SIZE_MAX], links[LINKS_FRAME_SIZE_MAX];
+        LinksMessage m = {.n_links = 1, .links = {{1, 9, "lo"}}};
+
+        if (fails("link")) {
+                m.n_links = 2;
+                m.links[1] = (GuestLink){2, 1, "eth0"};
+        }
+        send_all(CONTROL_FD, hello,
+                 (size_t) message_encode_hello(hello, &(HelloMessage){MESSAGE_PROTOCOL_VERSION, "6.1.0-fake"}));
+        if (next_frame().type != FRAME_SETUP)
+                _exit(1);
+        send_all(CONTROL_FD, links, (size_t) message_encode_links(links, &m));
+}
+
+static void guest(void) {
+        char arguments[2][256] = {"", ""};
+        uint8_t started[STARTED_FRAME_SIZE];
+        size_t n = 0;
+        Frame frame;
+
+        frame_reader_init(&reader);
+        serve_qmp();
+        if (fails("silent"))
+                for (;;)
+                        pause();
+        greet();
+        while ((frame = next_frame()).type != FRAME_START)
+                if (frame.type == FRAME_ARG && n < 2)
+                        snprintf(arguments[n++], sizeof(arguments[0]), "%.*s", (int) frame.size,
+                                 (const char *) frame.data);
+        send_all(CONTROL_FD, started, (size_t) message_encode_started(started, 77));
+        run_command(arguments[0], arguments[1]);
+        for (;;)
+                pause();
+}
+
+/* ---- the jail ---- */
+
+static void status(const char *text) {
+        (void) !send(STATUS_FD, text, strlen(text), MSG_NOSIGNAL);
+}
+
+static void read_fail_word(const char *own_path) {
+        char path[4096];
+        FILE *f;
+
+        snprintf(path, sizeof(path), "%s.fail", own_path);
+        f = fopen(path, "r");
+        if (f) {
+                if (!fgets(fail_word, sizeof(fail_word), f))
+                        fail_word[0] = 0;
+                fclose(f);
+        }
+}
+
+int main(int argc, char *argv[]) {
+        char text[128], go;
+        int wait_status;
+        pid_t pid;
+
+        read_fail_word(argv[0]);
+        signal(SIGTERM, SIG_IGN);
+        if (fails("error")) {
+                status("error mounting /proc failed: Operation not permitted");
+                return 1;
+        }
+        snprintf(text, sizeof(text), "verified uid=%s links=lo:down%s addresses=0 routes=0",
+                 argv[1] + strlen("--uid="), fails("verified") ? ",eth0:up" : "");
+        status(text);
+        if (read(GO_FD, &go, 1) != 1)
+                return 0;
+        pid = fork();
+        if (pid == 0) {
+                signal(SIGTERM, SIG_DFL);
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                guest();
+        }
+        snprintf(text, sizeof(text), "started %d", (int) pid);
+        status(text);
+        close(QMP_FD);
+        close(CONTROL_FD);
+        while (waitpid(pid, &wait_status, 0) < 0)
+                ;
+        if (WIFEXITED(wait_status))
+                snprintf(text, sizeof(text), "exited %d", WEXITSTATUS(wait_status));
+        else
+                snprintf(text, sizeof(text), "killed SIG%s", sigabbrev_np(WTERMSIG(wait_status)));
+        status(text);
+        return 0;
+}
