@@ -91,7 +91,7 @@ static int make_event(sd_event **ret) {
         return 0;
 }
 
-static int run(void) {
+static int run(const char *config_path) {
         _cleanup_(sd_event_unrefp) sd_event *event = NULL;
         _cleanup_(manager_freep) Manager *m = NULL;
         const char *runtime_dir = getenv("RUNTIME_DIRECTORY");
@@ -101,7 +101,7 @@ static int run(void) {
         r = make_event(&event);
         if (r < 0)
                 return r;
-        r = manager_new(event, runtime_dir ? runtime_dir : "/run/ephemeral", &m);
+        r = manager_new(event, config_path, runtime_dir ? runtime_dir : "/run/ephemeral", &m);
         if (r < 0)
                 return r;
         r = sd_event_add_signal(event, NULL, SIGTERM, on_signal, m);
@@ -136,10 +136,13 @@ int main(int argc, char *argv[]) {
                 case 'v':
                         puts("ephemerald " EPHEMERAL_VERSION);
                         return 0;
+                case 'c':
+                        config_path = optarg;
+                        break;
                 default:
                         return EXIT_FAILURE;
                 }
-        r = run();
+        r = run(config_path);
         if (r < 0)
                 fprintf(stderr, "ephemerald: %s\n", strerror(-r));
         return r < 0 ? EXIT_FAILURE : r;

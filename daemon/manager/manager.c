@@ -120,12 +120,12 @@ static int open_uid_dir(Manager *m, const char *runtime_dir) {
         return 0;
 }
 
-static int load(Manager *m, const char *runtime_dir) {
+static int load(Manager *m, const char *config_path, const char *runtime_dir) {
         _cleanup_(freep) char *text = NULL;
         Qemu *qemu;
         int r;
 
-        r = config_load(CONFIG_PATH, &m->config, &text);
+        r = config_load(config_path, &m->config, &text);
         if (r < 0) {
                 sd_journal_print(LOG_ERR, "%s", text ? text : strerror(-r));
                 return r;
@@ -173,7 +173,7 @@ static int connect_bus(Manager *m) {
         return r;
 }
 
-int manager_new(sd_event *event, const char *runtime_dir, Manager **ret) {
+int manager_new(sd_event *event, const char *config_path, const char *runtime_dir, Manager **ret) {
         _cleanup_(manager_freep) Manager *m = calloc(1, sizeof(*m));
         int r;
 
@@ -183,7 +183,7 @@ int manager_new(sd_event *event, const char *runtime_dir, Manager **ret) {
         m->vm_environment.uid_dir_fd = m->uid_block_fd = -EBADF;
         TAILQ_INIT(&m->runs);
         TAILQ_INIT(&m->queue);
-        r = load(m, runtime_dir);
+        r = load(m, config_path, runtime_dir);
         if (r < 0)
                 return r;
         r = open_uid_dir(m, runtime_dir);

@@ -54,7 +54,7 @@ struct Manager {
 
 /* ---- manager.c ---- */
 
-int manager_new(sd_event *event, const char *runtime_dir, Manager **ret);
+int manager_new(sd_event *event, const char *config_path, const char *runtime_dir, Manager **ret);
 Manager *manager_free(Manager *m);
 DEFINE_CLEANUP(Manager *, manager_free);
 
