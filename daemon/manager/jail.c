@@ -108,7 +108,7 @@ static void on_status_text(Jail *j, const char *text) {
         else if (sscanf(text, "started %d", &pid) == 1 && pid > 1)
                 j->handlers.on_started(j, pid, j->handlers.userdata);
         else
-                snprintf(j->how, sizeof(j->how), "%s", text);
+                snprintf(j->how, sizeof(j->how), "%.255s", text);
 }
 
 static int on_status(sd_event_source *s, int fd, uint32_t revents, void *userdata) {

@@ -7,6 +7,10 @@
 
 #include "manager/bus.h"
 
+enum {
+        SMALL_SIGNAL_SIZE = 256, /* about what RunNew and RunEnded take */
+};
+
 typedef struct ManagerClient ManagerClient;
 
 struct ManagerClient {
@@ -90,7 +94,7 @@ static void tell(Run *run, const char *member, const char *outcome) {
                 if (r >= 0 && outcome)
                         r = sd_bus_message_append(m, "s", outcome);
                 if (r >= 0)
-                        (void) subscriber_send(client->subscriber, m);
+                        (void) subscriber_send(client->subscriber, m, SMALL_SIGNAL_SIZE);
         }
 }
 

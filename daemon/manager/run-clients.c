@@ -16,6 +16,10 @@
 #include "manager/manager.h"
 #include "manager/subscriber.h"
 
+enum {
+        SMALL_SIGNAL_SIZE = 512, /* about what PropertiesChanged takes */
+};
+
 typedef struct Watcher Watcher;
 
 /* Exactly one of feed and subscriber is set. */
@@ -116,7 +120,7 @@ void run_clients_state_changed(Run *run) {
                 _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
 
                 if (w->subscriber && new_properties_changed(run, &m) >= 0)
-                        (void) subscriber_send(w->subscriber, m);
+                        (void) subscriber_send(w->subscriber, m, SMALL_SIGNAL_SIZE);
         }
 }
 
