@@ -123,6 +123,7 @@ int main(int argc, char *argv[]) {
                 {"version",  no_argument, NULL, 'v'},
                 {0     }
         };
+        const char *config_path = CONFIG_PATH;
         int c, r;
 
         while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
