@@ -119,9 +119,10 @@ static int run(const char *config_path) {
 
 int main(int argc, char *argv[]) {
         static const struct option options[] = {
-                {"help", no_argument, NULL, 'h'},
-                {"version",  no_argument, NULL, 'v'},
-                {0     }
+                {"help",       no_argument, NULL, 'h'},
+                {"version",        no_argument, NULL, 'v'},
+                {"config",            required_argument, NULL, 'c'},
+                {0}
         };
         const char *config_path = CONFIG_PATH;
         int c, r;
