@@ -136,12 +136,12 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         ssize_t n = recv(fd, q->line + q->filled, QMP_LINE_MAX - q->filled, MSG_DONTWAIT);
         int r;
 
-        if (n < 0) {
+        if (n < 0 && errno != ECONNRESET) {
                 if (errno != EAGAIN && errno != EINTR)
                         qmp_close(q, -errno);
                 return 0;
         }
-        if (n == 0) {
+        if (n <= 0) { /* reset: it went without having read all that it was told */
                 qmp_close(q, 0);
                 return 0;
         }

@@ -317,7 +317,7 @@ static void a_caller_who_leaves_before_polkit_answers_leaves_nothing(void) {
         if (!world_has_users())
                 return;
         w = world_new(&(WorldOptions){.polkit = "silent"});
-        other = world_connect(w, 1001);
+        other = world_connect(w, USER_ONE);
         assert(sd_bus_call_method_async(other, NULL, "org.ephemeral1", "/org/ephemeral1", "org.ephemeral1.Manager",
                                         "StartRun", NULL, NULL, "sa{sh}a{sv}",
                                         "{\"workflow\":\"command\",\"input\":{\"argv\":[\"true\"]}}", 0, 0) >= 0);
@@ -337,7 +337,7 @@ static void another_users_run_is_as_one_that_never_was(void) {
         if (!world_has_users())
                 return;
         w = world_new(&(WorldOptions){.as_user = true});
-        other = world_connect(w, 1002);
+        other = world_connect(w, USER_TWO);
         path = start(w, "sleep", "");
         assert(!world_property(other, path, "State"));
         assert(sd_bus_call_method(other, "org.ephemeral1", path, "org.ephemeral1.Run", "Cancel", &error, NULL, NULL) <

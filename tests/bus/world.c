@@ -58,7 +58,7 @@ static void make_image(const char *dir) {
                 "1},"
                 "\"initrd\":{\"sha256\":\"0000000000000000000000000000000000000000000000000000000000000000\",\"size\":"
                 "1}},"
-                "\"packages\":[]}";
+                "\"packages\":[\"none 0\"]}";
         char path[128];
 
         snprintf(path, sizeof(path), "%s/images", dir);
@@ -145,7 +145,7 @@ World *world_new(const WorldOptions *options) {
         wait_for_name(w, "org.ephemeral1");
         if (options->as_user) {
                 sd_bus_flush_close_unref(w->bus);
-                w->bus = world_connect(w, 1001);
+                w->bus = world_connect(w, USER_ONE);
         }
         return w;
 }

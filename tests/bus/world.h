@@ -8,6 +8,12 @@
 #include <sys/types.h>
 #include <systemd/sd-bus.h>
 
+/* dbus-daemon knows only uids that have a name: `daemon` and `bin` of every Debian. */
+enum {
+        USER_ONE = 1,
+        USER_TWO = 2,
+};
+
 typedef struct World {
         char dir[64];
         pid_t bus_daemon, systemd, manager;
@@ -18,7 +24,7 @@ typedef struct WorldOptions {
         const char *polkit; /* "yes", "no", "challenge", "silent"; NULL: "yes" */
         const char *fail;   /* fake-jail's word; NULL: none */
         const char *config; /* lines for [Manager]; NULL: none */
-        bool as_user;       /* the client is uid 1001: only as root, see world_has_users() */
+        bool as_user;       /* the client is USER_ONE: only as root, see world_has_users() */
 } WorldOptions;
 
 World *world_new(const WorldOptions *options);
