@@ -109,11 +109,6 @@ static void start_bus(World *w) {
         snprintf(path, sizeof(path), "--config-file=%s/bus.conf", w->dir);
         w->bus_daemon = spawn(
                 (char *const[]){(char *) "dbus-daemon", path, (char *) "--nofork", (char *) "--nopidfile", NULL});
-        snprintf(path, sizeof(path), "%s/bus", w->dir);
-        for (int i = 0; access(path, F_OK) < 0; i++) {
-                assert(i < ENOUGH);
-                pause_a_moment();
-        }
         snprintf(address, sizeof(address), "unix:path=%s/bus", w->dir);
         setenv("DBUS_SYSTEM_BUS_ADDRESS", address, true);
         setenv("RUNTIME_DIRECTORY", w->dir, true);
@@ -136,7 +131,10 @@ World *world_new(const WorldOptions *options) {
         make_image(w->dir);
         make_config(w->dir, options);
         start_bus(w);
-        assert(sd_bus_open_system(&w->bus) >= 0);
+        for (int i = 0; sd_bus_open_system(&w->bus) < 0; i++) { /* until dbus-daemon listens */
+                assert(i < ENOUGH);
+                pause_a_moment();
+        }
         w->systemd = spawn(
                 (char *const[]){(char *) FAKE_SYSTEMD, (char *) (options->polkit ? options->polkit : "yes"), NULL});
         wait_for_name(w, "org.freedesktop.systemd1");
@@ -209,10 +207,14 @@ char *world_start(sd_bus *bus, const char *argv, const char *more, sd_bus_error 
 }
 
 char *world_property(sd_bus *bus, const char *path, const char *name) {
+        sd_bus_error error = SD_BUS_ERROR_NULL;
         char *text = NULL;
 
-        if (sd_bus_get_property_string(bus, "org.ephemeral1", path, "org.ephemeral1.Run", name, NULL, &text) < 0)
+        if (sd_bus_get_property_string(bus, "org.ephemeral1", path, "org.ephemeral1.Run", name, &error, &text) < 0) {
+                fprintf(stderr, "property %s: %s\n", name, error.message);
+                sd_bus_error_free(&error);
                 return NULL;
+        }
         return text;
 }
 
