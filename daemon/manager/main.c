@@ -81,6 +81,7 @@ static int make_event(sd_event **ret) {
         sigaddset(&set, SIGCHLD); /* sd_event_add_child(3) */
         if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
+        signal(SIGPIPE, SIG_IGN); /* a jail may be gone when it is let go */
         r = sd_event_default(&event);
         if (r < 0)
                 return r;

@@ -176,8 +176,10 @@ static void on_boot_scope_started(Scope *s, int error, const char *text, void *u
         }
         vm->released_usec = clock_monotonic_usec();
         r = jail_release(vm->jail);
-        if (r < 0)
-                vm_fail(vm, "the jail is gone: %s", strerror(-r));
+        if (r == -EPIPE)
+                vm_expect_end(vm, HANG_UP_USEC); /* it has died, and says why in a moment */
+        else if (r < 0)
+                vm_fail(vm, "the jail cannot be let go: %s", strerror(-r));
 }
 
 static void on_scope_ended(Scope *s, const ScopeResult *result, void *userdata) {
