@@ -89,15 +89,15 @@ static void help_man_page(void) {
 void help_program(void) {
         printf("ephemeralctl [OPTIONS...] COMMAND ...\n\n"
                "%sRun code you do not trust in a microVM that exists for one run.%s\n\n%sCommands:%s\n",
-               colour(stdout, COLOUR_BOLD), colour(stdout, COLOUR_OFF), colour(stdout, COLOUR_BOLD),
-               colour(stdout, COLOUR_OFF));
+               colour(stdout, COLOUR_BOLD), colour_end(stdout, COLOUR_BOLD), colour(stdout, COLOUR_BOLD),
+               colour_end(stdout, COLOUR_BOLD));
         for (size_t i = 0; verbs[i]; i++) {
                 char left[64];
 
                 snprintf(left, sizeof(left), "%s %s", verbs[i]->name, verbs[i]->arguments);
                 printf("  %-*s %s\n", OPTION_COLUMN, left, verbs[i]->summary);
         }
-        printf("\n%sOptions:%s\n", colour(stdout, COLOUR_BOLD), colour(stdout, COLOUR_OFF));
+        printf("\n%sOptions:%s\n", colour(stdout, COLOUR_BOLD), colour_end(stdout, COLOUR_BOLD));
         help_options(options_common);
         help_options(options_global_only);
         puts("\nA run may be named by the beginning or the end of its id, as long as only one fits.\n"
@@ -107,10 +107,10 @@ void help_program(void) {
 
 void help_verb(const Verb *verb) {
         printf("ephemeralctl %s [OPTIONS...]%s%s\n\n%s%s.%s\n", verb->name, verb->arguments[0] ? " " : "",
-               verb->arguments, colour(stdout, COLOUR_BOLD), verb->summary, colour(stdout, COLOUR_OFF));
+               verb->arguments, colour(stdout, COLOUR_BOLD), verb->summary, colour_end(stdout, COLOUR_BOLD));
         if (verb->more)
                 printf("\n%s\n", verb->more);
-        printf("\n%sOptions:%s\n", colour(stdout, COLOUR_BOLD), colour(stdout, COLOUR_OFF));
+        printf("\n%sOptions:%s\n", colour(stdout, COLOUR_BOLD), colour_end(stdout, COLOUR_BOLD));
         help_options(verb->options);
         help_options(options_common);
         help_man_page();

@@ -19,6 +19,7 @@
 #include "ctl/text.h"
 
 #define TICK_USEC      (100 * USEC_PER_MSEC)
+#define EXCERPT_SIZE   100
 #define SHOW_FROM_USEC (300 * USEC_PER_MSEC) /* what is quicker needs no progress */
 
 static void draw(Progress *p) {
@@ -27,7 +28,7 @@ static void draw(Progress *p) {
         if (waited < SHOW_FROM_USEC || p->mid_line)
                 return;
         fprintf(stderr, "\r\033[K%s%s … %.1fs%s", colour(stderr, COLOUR_DIM), p->what, (double) waited / 1e6,
-                colour(stderr, COLOUR_OFF));
+                colour_end(stderr, COLOUR_DIM));
         fflush(stderr);
         p->drawn = true;
 }
@@ -101,20 +102,45 @@ static Colour colour_of_event(int type, json_object *object) {
                 return COLOUR_RED;
         if (priority == LOG_WARNING)
                 return COLOUR_YELLOW;
-        return priority == LOG_NOTICE ? COLOUR_BOLD : COLOUR_OFF;
+        return priority == LOG_NOTICE ? COLOUR_BOLD : COLOUR_NONE;
+}
+
+/* The beginning of what was written, on one line. */
+static char *describe_output(json_object *object) {
+        const char *data = get_string(object, "data", NULL), *stream = get_string(object, "stream", "?");
+        _cleanup_(freep) char *text = NULL;
+        size_t size = data ? strlen(data) : 0;
+        bool cut = size > EXCERPT_SIZE;
+        char *line;
+
+        if (!data)
+                return event_message(EVENT_OUTPUT, object);
+        if (cut)
+                size = utf8_valid_prefix(data, EXCERPT_SIZE);
+        else if (size > 0 && data[size - 1] == '\n')
+                size--;
+        text = neutralise_line(data, size);
+        return text && asprintf(&line, "%s: %s%s", stream, text, cut ? " …" : "") >= 0 ? line : NULL;
+}
+
+static char *describe_event(int type, const EventMessage *event, json_object *object) {
+        if (type < 0)
+                return neutralise_line(event->json, event->json_size); /* newer than this program */
+        if (type == EVENT_OUTPUT && object)
+                return describe_output(object);
+        return event_message((EventType) type, object);
 }
 
 void print_event(FILE *f, uint64_t first_usec, const EventMessage *event) {
         _cleanup_(json_putp) json_object *o = parse_object(event->json, event->json_size);
-        _cleanup_(freep) char *message = NULL;
-        char offset[TEXT_SIZE];
         int type = event_type_from_name(event->type);
+        _cleanup_(freep) char *message = describe_event(type, event, o);
+        Colour c = colour_of_event(type, o);
+        char offset[TEXT_SIZE];
 
-        message = type < 0 ? neutralise_line(event->json, event->json_size) : event_message((EventType) type, o);
         fprintf(f, "%s%11s%s %s%-18s%s %s\n", colour(f, COLOUR_DIM),
-                text_offset(offset, first_usec, event->realtime_usec), colour(f, COLOUR_OFF),
-                colour(f, colour_of_event(type, o)), event->type, colour(f, COLOUR_OFF),
-                text_or(message, "(out of memory)"));
+                text_offset(offset, first_usec, event->realtime_usec), colour_end(f, COLOUR_DIM), colour(f, c),
+                event->type, colour_end(f, c), text_or(message, "(out of memory)"));
 }
 
 void progress_event(Progress *p, const EventMessage *event) {

@@ -86,7 +86,8 @@ void table_print(const Table *t) {
                 size_t column = i % t->n_columns;
                 bool last = column + 1 == t->n_columns;
 
-                printf("%s%s%s", colour(stdout, t->cells[i].colour), t->cells[i].text, colour(stdout, COLOUR_OFF));
+                printf("%s%s%s", colour(stdout, t->cells[i].colour), t->cells[i].text,
+                       colour_end(stdout, t->cells[i].colour));
                 if (last)
                         putchar('\n');
                 else
@@ -106,9 +107,9 @@ void print_field_coloured(const char *name, const char *value, Colour c) {
                 if (*p == '\n')
                         printf("%*s", FIELD_WIDTH + 2, "");
         }
-        printf("%s\n", colour(stdout, COLOUR_OFF));
+        printf("%s\n", colour_end(stdout, c));
 }
 
 void print_field(const char *name, const char *value) {
-        print_field_coloured(name, value, COLOUR_OFF);
+        print_field_coloured(name, value, COLOUR_NONE);
 }

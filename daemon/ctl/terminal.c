@@ -22,16 +22,20 @@ static bool wants_colours(FILE *f) {
 
 const char *colour(FILE *f, Colour c) {
         static const char *const sequences[] = {
-                [COLOUR_OFF] = "\033[0m",    [COLOUR_BOLD] = "\033[1m",   [COLOUR_DIM] = "\033[2m",
+                [COLOUR_NONE] = "",          [COLOUR_BOLD] = "\033[1m",   [COLOUR_DIM] = "\033[2m",
                 [COLOUR_RED] = "\033[1;31m", [COLOUR_GREEN] = "\033[32m", [COLOUR_YELLOW] = "\033[33m",
         };
 
         return wants_colours(f) ? sequences[c] : "";
 }
 
+const char *colour_end(FILE *f, Colour c) {
+        return c != COLOUR_NONE && wants_colours(f) ? "\033[0m" : "";
+}
+
 Colour colour_of_outcome(const char *outcome) {
         if (outcome[0] == 0)
-                return COLOUR_OFF;
+                return COLOUR_NONE;
         if (strcmp(outcome, "succeeded") == 0)
                 return COLOUR_GREEN;
         if (strcmp(outcome, "cancelled") == 0)
@@ -64,5 +68,5 @@ void print_error(const char *format, ...) {
                 neutral = neutralise(text, (size_t) r);
         fflush(stdout);
         fprintf(stderr, "%sephemeralctl: %s%s\n", colour(stderr, COLOUR_RED), text_or(neutral, "out of memory"),
-                colour(stderr, COLOUR_OFF));
+                colour_end(stderr, COLOUR_RED));
 }

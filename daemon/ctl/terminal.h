@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 typedef enum Colour {
-        COLOUR_OFF,
+        COLOUR_NONE, /* as the terminal has it */
         COLOUR_BOLD,
         COLOUR_DIM,
         COLOUR_RED,
@@ -16,8 +16,9 @@ typedef enum Colour {
         COLOUR_YELLOW,
 } Colour;
 
-/* The sequence, or "" unless f is a terminal that may be coloured (NO_COLOR, TERM=dumb). */
+/* The sequences that begin and end it, or "" unless f is a terminal that may be coloured (NO_COLOR, TERM=dumb). */
 const char *colour(FILE *f, Colour c);
+const char *colour_end(FILE *f, Colour c);
 
 /* Green for what went well, red for what did not, yellow for what somebody ended, nothing for what goes on. */
 Colour colour_of_outcome(const char *outcome);

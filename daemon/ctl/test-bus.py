@@ -361,6 +361,7 @@ class Verbs(unittest.TestCase):
         out = ctl("timeline", self.id).stdout.decode().splitlines()
         self.assertEqual(len(out), 4)
         self.assertRegex(out[1], r"^ *\+1\.500s vm\.ready ")
+        self.assertRegex(out[2], r"^ *\+3\.000s output +stdout: hi$")
 
     def test_timeline_follows_until_the_end(self):
         types = [o["type"] for o in json_lines(ctl("timeline", "-f", "--json", self.id).stdout)]

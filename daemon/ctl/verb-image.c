@@ -61,18 +61,18 @@ static void add_image(Table *table, const ImageEntry *entry) {
         json_object *m = entry->manifest;
         char suite[TEXT_SIZE], size[TEXT_SIZE], digest[13] = "";
 
-        table_add(table, entry->name, COLOUR_OFF);
+        table_add(table, entry->name, COLOUR_NONE);
         if (!m) {
                 table_add(table, entry->error, COLOUR_RED);
                 for (int i = 0; i < 3; i++)
-                        table_add(table, NULL, COLOUR_OFF);
+                        table_add(table, NULL, COLOUR_NONE);
                 return;
         }
         snprintf(suite, sizeof(suite), "%.24s %.24s", get_string(m, "distribution", ""), get_string(m, "suite", ""));
         snprintf(digest, sizeof(digest), "%s", get_string(m, "digest", ""));
-        table_add(table, suite, COLOUR_OFF);
-        table_add(table, get_string(m, "kernel_release", NULL), COLOUR_OFF);
-        table_add(table, text_bytes(size, (uint64_t) image_bytes(m)), COLOUR_OFF);
+        table_add(table, suite, COLOUR_NONE);
+        table_add(table, get_string(m, "kernel_release", NULL), COLOUR_NONE);
+        table_add(table, text_bytes(size, (uint64_t) image_bytes(m)), COLOUR_NONE);
         table_add(table, digest, COLOUR_DIM);
 }
 

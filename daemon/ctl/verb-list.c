@@ -56,14 +56,14 @@ static void print_row_json(const RunRow *row, const char *outcome) {
 }
 
 static Colour colour_of_state(const char *state) {
-        return strcmp(state, "running") == 0 ? COLOUR_BOLD : COLOUR_OFF;
+        return strcmp(state, "running") == 0 ? COLOUR_BOLD : COLOUR_NONE;
 }
 
 static void add_row(Table *table, const RunRow *row, const char *outcome, uint64_t now_usec) {
         char started[TEXT_SIZE];
 
-        table_add(table, row->id, COLOUR_OFF);
-        table_add(table, row->workflow, COLOUR_OFF);
+        table_add(table, row->id, COLOUR_NONE);
+        table_add(table, row->workflow, COLOUR_NONE);
         table_add(table, row->state, colour_of_state(row->state));
         table_add(table, outcome, colour_of_outcome(outcome));
         table_add(table, text_ago(started, now_usec, row->started_usec), COLOUR_DIM);

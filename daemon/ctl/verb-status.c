@@ -82,7 +82,7 @@ static void print_status_labels(json_object *p) {
 static void print_status(json_object *p) {
         const char *outcome = get_string(p, "outcome", "");
 
-        printf("%s●%s ", colour(stdout, colour_of_outcome(outcome)), colour(stdout, COLOUR_OFF));
+        printf("%s●%s ", colour(stdout, colour_of_outcome(outcome)), colour_end(stdout, colour_of_outcome(outcome)));
         print_neutral(stdout, get_string(p, "id", NULL));
         fputs(" - ", stdout);
         print_neutral(stdout, get_string(p, "workflow", NULL));

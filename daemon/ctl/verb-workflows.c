@@ -37,8 +37,8 @@ static int add_workflow(Ctl *ctl, Table *table, const char *name, const char *de
         int r;
 
         if (!ctl->json) {
-                r = table_add(table, name, COLOUR_OFF);
-                return r < 0 ? r : table_add(table, description, COLOUR_OFF);
+                r = table_add(table, name, COLOUR_NONE);
+                return r < 0 ? r : table_add(table, description, COLOUR_NONE);
         }
         o = json_object_new_object();
         if (!o || json_add_string(o, "name", name) < 0 || json_add_string(o, "description", description) < 0)
