@@ -25,14 +25,14 @@
 
 #define OUTPUT_MAX   (64 * 1024)
 #define HEADERS_MAX  64 /* program headers of an ELF file */
-#define FIRMWARE     "bios-microvm.bin"
+#define FIRMWARE     "qboot.rom"
 #define ACCEL_MODULE "accel-tcg-x86_64.so"
 
 struct Qemu {
         char *binary;
         char *version;
         char *build;
-        char *firmware_dir;
+        char *firmware;
         struct stat st;
         char **files;     /* binary, loader, libraries, firmware */
         char **tcg_files; /* the module, and libraries that only it has; empty where it is built in */
@@ -171,7 +171,9 @@ static int find_tcg_files(Qemu *q, char *loader, char **reterr_text) {
         return 0;
 }
 
-/* The first of the directories of `-L help` that has the firmware; the same order that QEMU searches them in. */
+/* The first of the directories of `-L help` that has the firmware; the same order that QEMU searches them in. qboot comes with QEMU
+ * and boots a kernel by itself. (bios-microvm.bin, the default, is qboot on Debian 12, but SeaBIOS on Debian 13, which is slower and
+ * wants option ROMs besides.) */
 static int find_firmware(Qemu *q, char **reterr_text) {
         _cleanup_(freep) char *text = NULL;
         char *rest, *argv[] = {q->binary, (char *) "-L", (char *) "help", NULL};
@@ -181,20 +183,18 @@ static int find_firmware(Qemu *q, char **reterr_text) {
         if (r < 0)
                 return explain(reterr_text, r, "%s -L help: %s", q->binary, strerror(-r));
         for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-                _cleanup_(freep) char *dir = realpath(line, NULL);
-                char path[PATH_MAX];
+                _cleanup_(freep) char *dir = realpath(line, NULL), *path = NULL;
 
-                if (!dir || snprintf(path, sizeof(path), "%s/" FIRMWARE, dir) >= (int) sizeof(path) ||
-                    access(path, R_OK) < 0)
+                if (!dir)
                         continue;
-                r = strv_add(&q->files, path);
-                if (r < 0)
-                        return r;
-                q->firmware_dir = TAKE_PTR(dir);
-                return 0;
+                if (asprintf(&path, "%s/" FIRMWARE, dir) < 0)
+                        return -ENOMEM;
+                if (access(path, R_OK) < 0)
+                        continue;
+                q->firmware = TAKE_PTR(path);
+                return strv_add(&q->files, q->firmware);
         }
-        return explain(reterr_text, -EOPNOTSUPP, "%s has no " FIRMWARE " (install seabios and qemu-system-data)",
-                       q->binary);
+        return explain(reterr_text, -EOPNOTSUPP, "%s has no " FIRMWARE " (install qemu-system-data)", q->binary);
 }
 
 /* "QEMU emulator version 7.2.22 (Debian …)" */
@@ -262,7 +262,7 @@ Qemu *qemu_free(Qemu *q) {
         free(q->binary);
         free(q->version);
         free(q->build);
-        free(q->firmware_dir);
+        free(q->firmware);
         strv_free(q->files);
         strv_free(q->tcg_files);
         free(q);
@@ -281,8 +281,8 @@ const char *qemu_build(const Qemu *q) {
         return q->build;
 }
 
-const char *qemu_firmware_dir(const Qemu *q) {
-        return q->firmware_dir;
+const char *qemu_firmware(const Qemu *q) {
+        return q->firmware;
 }
 
 int qemu_binds(const Qemu *q, bool kvm, char ***ret) {

@@ -24,7 +24,8 @@ DEFINE_CLEANUP(Qemu *, qemu_free);
 const char *qemu_binary(const Qemu *q);
 const char *qemu_version(const Qemu *q); /* "7.2.22" */
 const char *qemu_build(const Qemu *q);   /* names this very file: changes whenever the package does; [0-9a-f-] only */
-const char *qemu_firmware_dir(const Qemu *q); /* for -L */
+const char *qemu_firmware(
+        const Qemu *q); /* the file, for -bios; it needs no -L and no option ROM (x-option-roms=off) */
 
 /* The files to bind into the jail, one for each --bind=. With kvm, the module that emulates is left out, so that QEMU cannot
  * fall back to it. The caller frees. 0 or -ENOMEM. */

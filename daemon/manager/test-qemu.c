@@ -75,7 +75,7 @@ static void the_installed_one_is_known(const Qemu *q) {
         assert(strcmp(qemu_binary(q), QEMU_BINARY) == 0);
         assert(qemu_version(q)[0] >= '1' && qemu_version(q)[0] <= '9');
         assert(strlen(qemu_build(q)) > 8 && strspn(qemu_build(q), "0123456789abcdef-") == strlen(qemu_build(q)));
-        assert(qemu_firmware_dir(q)[0] == '/');
+        assert(qemu_firmware(q)[0] == '/' && access(qemu_firmware(q), R_OK) == 0);
         assert(qemu_is_current(q));
 }
 
@@ -86,7 +86,7 @@ static void kvm_gets_no_emulation(const Qemu *q) {
         assert_absolute_and_there(kvm);
         assert_absolute_and_there(tcg);
         assert(count(kvm, QEMU_BINARY) == 1 && count(kvm, "ld-linux") == 1 && count(kvm, "/libc.so.6") == 1);
-        assert(count(kvm, "bios-microvm.bin") == 1 && count(kvm, "accel-tcg") == 0);
+        assert(count(kvm, "qboot.rom") == 1 && count(kvm, "accel-tcg") == 0);
         assert(strv_length(tcg) - strv_length(kvm) == count(tcg, "accel-tcg"));
 }
 
@@ -103,7 +103,7 @@ static void a_changed_file_is_noticed(void) {
                 assert(truncate(path, 1000) == 0);
                 assert(!qemu_is_current(q));
         } else
-                assert(strstr(text, "bios-microvm.bin")); /* built to look beside itself */
+                assert(strstr(text, "qboot.rom")); /* built to look beside itself */
         assert(unlink(path) == 0);
 }
 
