@@ -38,7 +38,9 @@ static int add_machine(char ***argv, const PlanInput *in) {
         static const char *const board[] = {
                 "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
                 /* acpi: the stock kernel finds virtio-mmio by it. pit, pic, rtc: without them it hangs under TCG. */
-                "-machine", "microvm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=off,usb=off,pcie=off,dump-guest-core=off",
+                "-machine",
+                "microvm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=off,usb=off,pcie=off,"
+                "dump-guest-core=off,x-option-roms=off",
                 /* the modern transport, which also has no SCSI pass-through */
                 "-global", "virtio-mmio.force-legacy=false", NULL};
         static const char *const kvm[] = {"-accel", "kvm", "-cpu", "host,-vmx,-svm", NULL};
@@ -155,9 +157,9 @@ int plan_make(const PlanInput *input, Plan **ret) {
 
         r = strv_add(&p->arguments, input->qemu);
         if (r >= 0)
-                r = strv_add(&p->arguments, "-L");
+                r = strv_add(&p->arguments, "-bios");
         if (r >= 0)
-                r = strv_add(&p->arguments, input->firmware_dir);
+                r = strv_add(&p->arguments, input->firmware);
         if (r >= 0)
                 r = add_machine(&p->arguments, input);
         if (r >= 0)

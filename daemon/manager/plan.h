@@ -21,8 +21,8 @@ typedef enum PlanFd {
 } PlanFd;
 
 typedef struct PlanInput {
-        const char *qemu;         /* path of the program */
-        const char *firmware_dir; /* for -L */
+        const char *qemu;     /* path of the program */
+        const char *firmware; /* qemu_firmware() */
         bool kvm;
         unsigned vcpus;
         uint64_t memory_mib;

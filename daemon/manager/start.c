@@ -122,7 +122,7 @@ static int make_plan(Run *run, const Qemu *qemu) {
         Manager *m = run->manager;
         PlanInput input = {
                 .qemu = qemu_binary(qemu),
-                .firmware_dir = qemu_firmware_dir(qemu),
+                .firmware = qemu_firmware(qemu),
                 .kvm = m->accelerator.kvm,
                 .vcpus = run->request->vcpus,
                 .memory_mib = run->request->memory_mib,

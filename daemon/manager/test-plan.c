@@ -10,7 +10,7 @@
 
 static const PlanInput emulated = {
         .qemu = "/usr/bin/qemu-system-x86_64",
-        .firmware_dir = "/usr/share/qemu",
+        .firmware = "/usr/share/qemu/qboot.rom",
         .vcpus = 2,
         .memory_mib = 256,
         .disk_mib = 64,
@@ -19,15 +19,15 @@ static const PlanInput emulated = {
 
 static const char *const golden_tcg[] = {
         "/usr/bin/qemu-system-x86_64",
-        "-L",
-        "/usr/share/qemu",
+        "-bios",
+        "/usr/share/qemu/qboot.rom",
         "-nodefaults",
         "-no-user-config",
         "-no-reboot",
         "-display",
         "none",
         "-machine",
-        "microvm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=off,usb=off,pcie=off,dump-guest-core=off",
+        "microvm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=off,usb=off,pcie=off,dump-guest-core=off,x-option-roms=off",
         "-global",
         "virtio-mmio.force-legacy=false",
         "-accel",
