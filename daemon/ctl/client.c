@@ -74,11 +74,13 @@ int client_failed(const sd_bus_error *error, int r) {
         else if (sd_bus_error_has_names(error, SD_BUS_ERROR_NO_REPLY, SD_BUS_ERROR_TIMEOUT, SD_BUS_ERROR_DISCONNECTED))
                 print_error("The service ephemerald did not answer: %s (see 'journalctl -u ephemerald').",
                             error->message);
-        else if (sd_bus_error_has_names(error, SD_BUS_ERROR_ACCESS_DENIED,
-                                        SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED)) {
-                print_error("Not permitted: %s. Members of the group 'ephemeral' may run code; others are asked to "
-                            "authenticate.",
-                            error->message);
+        else if (sd_bus_error_has_name(error, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED)) {
+                print_error(
+                        "This needs authentication, which cannot be asked for here (no terminal, no pkttyagent, or "
+                        "--no-ask-password). Members of the group 'ephemeral' start runs without.");
+                return EXIT_CODE_REFUSED;
+        } else if (sd_bus_error_has_name(error, SD_BUS_ERROR_ACCESS_DENIED)) {
+                print_error("Not permitted: %s", text_or(error->message, error->name));
                 return EXIT_CODE_REFUSED;
         } else
                 print_error("%s", text_or(error->message, error->name));
@@ -230,10 +232,34 @@ static int resolve_abbreviation(Ctl *ctl, const char *name, char **ret_id) {
         return *ret_id ? 0 : client_bad_answer(-ENOMEM);
 }
 
-int client_resolve_run(Ctl *ctl, const char *name, char **ret_id, char **ret_path) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        _cleanup_(freep) char *id = NULL;
+/* Runs that the caller may not read are asked for as those that never were, so that is what is said. */
+static int get_run(Ctl *ctl, const char *id, char **ret_path) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         const char *path;
+        int r;
+
+        r = client_message(ctl, MANAGER_METHOD("GetRun"), &call);
+        if (r >= 0)
+                r = sd_bus_message_append(call, "s", id);
+        if (r < 0)
+                return client_failed(NULL, r);
+        r = sd_bus_call(ctl->bus, call, UINT64_MAX, &error, &reply);
+        if (r < 0 && sd_bus_error_has_name(&error, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED)) {
+                print_error("You have no run %s, and reading those of others needs authentication.", id);
+                return EXIT_CODE_REFUSED;
+        }
+        if (r < 0)
+                return client_failed(&error, r);
+        r = sd_bus_message_read(reply, "o", &path);
+        if (r < 0)
+                return client_bad_answer(r);
+        *ret_path = strdup(path);
+        return *ret_path ? 0 : client_bad_answer(-ENOMEM);
+}
+
+int client_resolve_run(Ctl *ctl, const char *name, char **ret_id, char **ret_path) {
+        _cleanup_(freep) char *id = NULL;
         int r;
 
         if (run_id_is_valid(name)) {
@@ -245,15 +271,8 @@ int client_resolve_run(Ctl *ctl, const char *name, char **ret_id, char **ret_pat
                 if (r != 0)
                         return r;
         }
-        r = client_call(ctl, MANAGER_METHOD("GetRun"), &reply, "s", id);
-        if (r != 0)
-                return r;
-        r = sd_bus_message_read(reply, "o", &path);
-        if (r < 0)
-                return client_bad_answer(r);
-        *ret_path = strdup(path);
-        if (!*ret_path)
-                return client_bad_answer(-ENOMEM);
-        *ret_id = TAKE_PTR(id);
-        return 0;
+        r = get_run(ctl, id, ret_path);
+        if (r == 0)
+                *ret_id = TAKE_PTR(id);
+        return r;
 }

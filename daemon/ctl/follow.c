@@ -20,7 +20,7 @@
 struct Follow {
         Ctl *ctl;
         FollowOptions options;
-        char *path;
+        char *id, *path;
         sd_event *event;
         sd_event_source *source; /* the fd's */
         sd_event_source *retry;
@@ -225,6 +225,15 @@ static bool is_passing(const sd_bus_error *e) {
                                       SD_BUS_ERROR_SERVICE_UNKNOWN, SD_BUS_ERROR_DISCONNECTED);
 }
 
+static int follow_refused(const Follow *f, const sd_bus_error *error) {
+        if (!sd_bus_error_has_names(error, SD_BUS_ERROR_UNKNOWN_OBJECT, SD_BUS_ERROR_UNKNOWN_METHOD))
+                return client_failed(error, -EIO);
+        print_error("The service was restarted and does not know %s any more. What is known of it is in the journal: "
+                    "journalctl EPHEMERAL_RUN=%s",
+                    f->id, f->id);
+        return EXIT_CODE_OURS;
+}
+
 static int on_opened(sd_bus_message *reply, void *userdata, sd_bus_error *reterr_error) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
         Follow *f = userdata;
@@ -236,7 +245,7 @@ static int on_opened(sd_bus_message *reply, void *userdata, sd_bus_error *reterr
                 return 0;
         }
         if (error) {
-                follow_end(f, client_failed(error, -EIO));
+                follow_end(f, follow_refused(f, error));
                 return 0;
         }
         r = follow_take_fd(f, reply);
@@ -265,13 +274,14 @@ int follow_new(Ctl *ctl, sd_event *event, const FollowOptions *options, Follow *
         *f = (Follow){
                 .ctl = ctl,
                 .options = *options,
+                .id = strdup(options->id),
                 .path = strdup(options->path),
                 .event = sd_event_ref(event),
                 .fd = -EBADF,
                 .last_seq = options->after_seq,
         };
         frame_reader_init(&f->reader);
-        if (!f->path)
+        if (!f->id || !f->path)
                 return -ENOMEM;
         r = follow_open(f);
         if (r < 0)
@@ -286,6 +296,7 @@ Follow *follow_free(Follow *f) {
         follow_stop(f);
         frame_reader_done(&f->reader);
         sd_event_unref(f->event);
+        free(f->id);
         free(f->path);
         free(f);
         return NULL;

@@ -16,7 +16,8 @@
 typedef struct Follow Follow;
 
 typedef struct FollowOptions {
-        const char *path; /* of the run; copied */
+        const char *id; /* of the run; copied, as is the path */
+        const char *path;
         uint64_t after_seq;
         bool lossless;
 

@@ -290,7 +290,8 @@ static int on_started(sd_bus_message *reply, void *userdata, sd_bus_error *reter
         r = s->id && s->path ? 0 : -ENOMEM;
         if (r >= 0)
                 r = follow_new(s->ctl, s->event,
-                               &(const FollowOptions){.path = s->path,
+                               &(const FollowOptions){.id = s->id,
+                                                      .path = s->path,
                                                       .lossless = true,
                                                       .on_event = on_event,
                                                       .on_output = on_output,

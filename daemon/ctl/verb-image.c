@@ -96,8 +96,27 @@ static int image_list(Ctl *ctl, const ImageList *list) {
         return EXIT_SUCCESS;
 }
 
+static void print_packages(json_object *manifest) {
+        _cleanup_(freep) char *text = NULL;
+        json_object *packages = NULL;
+        size_t size;
+        FILE *f;
+
+        if (!json_object_object_get_ex(manifest, "packages", &packages) ||
+            !json_object_is_type(packages, json_type_array))
+                return;
+        f = open_memstream(&text, &size);
+        if (!f)
+                return;
+        for (size_t i = 0; i < json_object_array_length(packages); i++)
+                fprintf(f, "%s%s", i > 0 ? "\n" : "",
+                        text_or(json_object_get_string(json_object_array_get_idx(packages, i)), "?"));
+        fclose(f);
+        print_field("Packages", text);
+}
+
 static void print_image(const ImageEntry *entry) {
-        json_object *m = entry->manifest, *packages = NULL;
+        json_object *m = entry->manifest;
         char text[TEXT_SIZE];
 
         print_field("Image", entry->name);
@@ -108,10 +127,7 @@ static void print_image(const ImageEntry *entry) {
         print_field("Kernel", get_string(m, "kernel_release", NULL));
         print_field("Size", text_bytes(text, (uint64_t) image_bytes(m)));
         print_field("Digest", get_string(m, "digest", NULL));
-        if (!json_object_object_get_ex(m, "packages", &packages) || !json_object_is_type(packages, json_type_array))
-                return;
-        for (size_t i = 0; i < json_object_array_length(packages); i++)
-                print_field(i == 0 ? "Packages" : "", json_object_get_string(json_object_array_get_idx(packages, i)));
+        print_packages(m);
 }
 
 static int image_show(Ctl *ctl, const ImageList *list, const char *name) {

@@ -2,6 +2,7 @@
  *
  * ephemeralctl result and request: the two documents of a run's record.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,22 @@
 #include "ctl/output.h"
 #include "ctl/permissions.h"
 #include "ctl/table.h"
+
+/* So that a line says of what it is. Takes and replaces *o. */
+static int put_id_first(json_object **o, const char *id) {
+        _cleanup_(json_putp) json_object *with_id = json_object_new_object();
+        int r = with_id ? json_add_string(with_id, "id", id) : -ENOMEM;
+
+        json_object_object_foreach (*o, key, value) {
+                if (r >= 0 && strcmp(key, "id") != 0)
+                        r = json_object_object_add(with_id, key, json_object_get(value));
+        }
+        if (r < 0)
+                return client_bad_answer(-ENOMEM);
+        json_object_put(*o);
+        *o = TAKE_PTR(with_id);
+        return 0;
+}
 
 /* Fetches a run's document by a method that answers JSON. */
 static int get_document(Ctl *ctl, const char *name, const char *member, bool add_id, json_object **ret) {
@@ -26,10 +43,7 @@ static int get_document(Ctl *ctl, const char *name, const char *member, bool add
         *ret = parse_object(text, strlen(text));
         if (!*ret)
                 return client_bad_answer(0);
-        if (!add_id || json_object_object_get_ex(*ret, "id", NULL))
-                return 0;
-        r = json_add_string(*ret, "id", id);
-        return r < 0 ? client_bad_answer(r) : 0;
+        return add_id ? put_id_first(ret, id) : 0;
 }
 
 /* Keys that this program does not know are shown all the same. */

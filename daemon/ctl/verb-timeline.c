@@ -118,7 +118,8 @@ static int timeline_follow(TimelineView *view, const char *path) {
                 r = sd_bus_attach_event(view->ctl->bus, view->event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)
                 r = follow_new(view->ctl, view->event,
-                               &(const FollowOptions){.path = path,
+                               &(const FollowOptions){.id = view->id,
+                                                      .path = path,
                                                       .on_event = on_event,
                                                       .on_output = on_output,
                                                       .on_lost = on_lost,
