@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
  * Which file descriptors live in the jail. A descriptor is a right: QEMU gets those that the manager named and none besides, the
- * outer half keeps its status socket alone.
+ * outer half keeps its status socket and what it was asked to hold.
  */
 #include "jail/fds.h"
 
@@ -111,13 +111,18 @@ int fds_close_on_exec(const Options *options, Failure *reterr) {
         if (close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
                 return failure_set(reterr, -errno, "close_range");
         for (size_t i = 0; i < options->n_keep_fds; i++)
-                if (fcntl(options->keep_fds[i], F_SETFD, 0) < 0)
+                if (!options->held[i] && fcntl(options->keep_fds[i], F_SETFD, 0) < 0)
                         return failure_set(reterr, -errno, "--keep-fd=%d", options->keep_fds[i]);
         return 0;
 }
 
-int fds_close_all_but(int fd, Failure *reterr) {
-        if ((fd > 0 && close_range(0, (unsigned) fd - 1, 0) < 0) || close_range((unsigned) fd + 1, ~0U, 0) < 0)
+/* The standard streams too; the go pipe has done its work. */
+int fds_close_for_outer(const Options *options, Failure *reterr) {
+        for (size_t i = 0; i < options->n_keep_fds; i++)
+                if (!options->held[i])
+                        close(options->keep_fds[i]);
+        close(options->go_fd);
+        if (close_range(0, STDERR_FILENO, 0) < 0)
                 return failure_set(reterr, -errno, "close_range");
-        return 0;
+        return close_unnamed(options, reterr);
 }

@@ -11,5 +11,5 @@ int fds_prepare(const Options *options, Failure *reterr);
 /* In the inner half: only the standard streams and --keep-fd survive execve. */
 int fds_close_on_exec(const Options *options, Failure *reterr);
 
-/* In the outer half: everything but one fd is closed, the standard streams too. */
-int fds_close_all_but(int fd, Failure *reterr);
+/* In the outer half: everything is closed but the status socket and --hold-fd. */
+int fds_close_for_outer(const Options *options, Failure *reterr);

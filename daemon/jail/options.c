@@ -51,20 +51,22 @@ static int parse_fd(const char *name, const char *text, int *ret, Failure *reter
 }
 
 /* Keeps the list ascending: closing what lies between needs it so. */
-static int add_keep_fd(Options *o, const char *text, Failure *reterr) {
-        int fd = -EBADF, r = parse_fd("keep-fd", text, &fd, reterr);
+static int add_keep_fd(Options *o, const char *name, const char *text, Failure *reterr) {
+        int fd = -EBADF, r = parse_fd(name, text, &fd, reterr);
         size_t i;
 
         if (r < 0)
                 return r;
         if (o->n_keep_fds >= OPTIONS_KEEP_MAX)
-                return failure_set(reterr, -E2BIG, "more than %d times --keep-fd", OPTIONS_KEEP_MAX);
+                return failure_set(reterr, -E2BIG, "more than %d times --keep-fd and --hold-fd", OPTIONS_KEEP_MAX);
         for (i = o->n_keep_fds; i > 0 && o->keep_fds[i - 1] >= fd; i--) {
                 if (o->keep_fds[i - 1] == fd)
-                        return failure_set(reterr, -EEXIST, "--keep-fd=%d is given twice", fd);
+                        return failure_set(reterr, -EEXIST, "--%s=%d is given twice", name, fd);
                 o->keep_fds[i] = o->keep_fds[i - 1];
+                o->held[i] = o->held[i - 1];
         }
         o->keep_fds[i] = fd;
+        o->held[i] = strcmp(name, "hold-fd") == 0;
         o->n_keep_fds++;
         return 0;
 }
@@ -104,7 +106,9 @@ static int parse_option(Options *o, int option, const char *text, Failure *reter
         case 's':
                 return parse_fd("status-fd", text, &o->status_fd, reterr);
         case 'k':
-                return add_keep_fd(o, text, reterr);
+                return add_keep_fd(o, "keep-fd", text, reterr);
+        case 'h':
+                return add_keep_fd(o, "hold-fd", text, reterr);
         case 'b':
                 return add_bind(o, text, reterr);
         case 'v':
@@ -138,13 +142,14 @@ int options_parse(int argc, char **argv, Options *ret, Failure *reterr) {
                 {"go-fd",                  required_argument, NULL, 'o'},
                 {"status-fd",required_argument, NULL, 's'},
                 {"keep-fd",               required_argument, NULL, 'k'},
-                {"bind",            required_argument, NULL, 'b'},
-                {"kvm",              no_argument, NULL, 'v'},
-                {0                 },
+                {"hold-fd",            required_argument, NULL, 'h'},
+                {"bind",              required_argument, NULL, 'b'},
+                {"kvm",                  no_argument, NULL, 'v'},
+                {0             },
         };
         int option, r = 0;
 
-        *ret = (Options){.go_fd = -EBADF, .status_fd = -EBADF};
+        *ret = (Options){.go_fd = -EBADF, .status_fd = -EBADF, .line = argv[0]};
         optind = 0; /* GNU: start afresh, so that a test may parse twice */
         opterr = 0;
         while ((option = getopt_long(argc, argv, "+", options, NULL)) >= 0) {

@@ -19,11 +19,13 @@ typedef struct Options {
         int go_fd;
         int status_fd;
         int keep_fds[OPTIONS_KEEP_MAX]; /* ascending once parsed */
+        bool held[OPTIONS_KEEP_MAX];    /* that one was --hold-fd: for the outer half alone, QEMU does not get it */
         size_t n_keep_fds;
         const char *binds[OPTIONS_BINDS_MAX];
         size_t n_binds;
         bool kvm;
         char **argv; /* of QEMU; argv[0] is one of the binds */
+        char *line;  /* where our own command line begins in memory; QEMU's arguments are its end */
 } Options;
 
 /* Strings stay in argv. status_fd is set whenever it could be understood, so that what is wrong can be told there. */

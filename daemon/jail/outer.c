@@ -26,6 +26,7 @@
 #include "jail/network.h"
 #include "jail/root.h"
 #include "jail/status.h"
+#include "jail/title.h"
 
 typedef struct Outer {
         const Options *options;
@@ -157,7 +158,7 @@ static int drop_rights(Outer *o, Failure *reterr) {
         r = identity_assume(&o->identity, reterr);
         if (r < 0)
                 return r;
-        r = fds_close_all_but(o->options->status_fd, reterr);
+        r = fds_close_for_outer(o->options, reterr);
         if (r < 0)
                 return r;
         return filter_load(&o->program, reterr);
@@ -195,6 +196,7 @@ static int watch(Outer *o, Failure *reterr) {
         r = drop_rights(o, reterr);
         if (r < 0)
                 return give_up(o, r);
+        title_set(o->options);
         status_send(o->options->status_fd, "started %d", o->pid);
         return report_end(o, reterr);
 }

@@ -69,6 +69,8 @@ static void fds_are_distinct_and_no_standard_streams(void) {
         REFUSED(-EINVAL, "standard stream", "--go-fd=2");
         REFUSED(-EINVAL, "standard stream", "--keep-fd=0");
         REFUSED(-EEXIST, "twice", "--keep-fd=5", "--keep-fd=6", "--keep-fd=5");
+        REFUSED(-EEXIST, "twice", "--keep-fd=5", "--hold-fd=5");
+        REFUSED(-EINVAL, "jail's own", GOOD, "--hold-fd=3", "--bind=/q", "--", "/q");
         REFUSED(-EINVAL, "jail's own", GOOD, "--keep-fd=3", "--bind=/q", "--", "/q");
         REFUSED(-EINVAL, "jail's own", GOOD, "--keep-fd=4", "--bind=/q", "--", "/q");
         REFUSED(-EINVAL, "the same", "--uid=70000", "--gid=70000", "--go-fd=3", "--status-fd=3", "--", "/q");

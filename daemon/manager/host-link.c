@@ -215,6 +215,10 @@ int host_link_set_paused(HostLink *l, bool paused) {
         return sd_event_source_set_enabled(l->resume, SD_EVENT_ONESHOT);
 }
 
+int host_link_fd(const HostLink *l) {
+        return l->fd;
+}
+
 void host_link_set_handlers(HostLink *l, const HostLinkHandlers *handlers) {
         l->handlers = *handlers;
 }

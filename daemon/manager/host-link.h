@@ -37,6 +37,8 @@ typedef struct HostLinkHandlers {
 int host_link_new(sd_event *event, int fd, const HostLinkHandlers *handlers, HostLink **ret);
 HostLink *host_link_free(HostLink *l);
 
+int host_link_fd(const HostLink *l); /* borrowed */
+
 /* The handlers change when a machine that was made ready becomes a run's. */
 void host_link_set_handlers(HostLink *l, const HostLinkHandlers *handlers);
 

@@ -50,6 +50,8 @@ static int build_arguments(const JailSettings *settings, char ***ret) {
                 r = strv_addf(&argv, "--status-fd=%d", JAIL_STATUS_FD);
         for (size_t i = 0; r >= 0 && i < settings->n_fds; i++)
                 r = strv_addf(&argv, "--keep-fd=%d", JAIL_FIRST_FD + (int) i);
+        for (size_t i = 0; r >= 0 && i < settings->n_holds; i++)
+                r = strv_addf(&argv, "--hold-fd=%d", JAIL_FIRST_FD + (int) (settings->n_fds + i));
         for (size_t i = 0; r >= 0 && settings->binds && settings->binds[i]; i++)
                 r = strv_addf(&argv, "--bind=%s", settings->binds[i]);
         if (r >= 0 && settings->kvm)
@@ -101,12 +103,14 @@ static int on_child(sd_event_source *s, const siginfo_t *si, void *userdata) {
 }
 
 static void on_status_text(Jail *j, const char *text) {
-        int pid;
+        int pid, number;
 
         if (strncmp(text, "verified ", 9) == 0)
                 j->handlers.on_verified(j, text + 9, j->handlers.userdata);
         else if (sscanf(text, "started %d", &pid) == 1 && pid > 1)
                 j->handlers.on_started(j, pid, j->handlers.userdata);
+        else if (sscanf(text, "killed %d", &number) == 1 && sigabbrev_np(number))
+                snprintf(j->how, sizeof(j->how), "killed by SIG%s", sigabbrev_np(number));
         else
                 snprintf(j->how, sizeof(j->how), "%.255s", text);
 }
@@ -166,7 +170,7 @@ static int watch(sd_event *event, Jail *j) {
 static int spawn(Jail *j, const JailSettings *settings, char *const *argv) {
         _cleanup_(fd_closep) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         _cleanup_(fd_closep) int go = -EBADF, status = -EBADF, err = -EBADF;
-        ChildFds fds = {.n = 2 + settings->n_fds};
+        ChildFds fds = {.n = 2 + settings->n_fds + settings->n_holds};
         int pair[2];
 
         if (null < 0 || pipe2(pair, O_CLOEXEC) < 0)
@@ -187,6 +191,7 @@ static int spawn(Jail *j, const JailSettings *settings, char *const *argv) {
         fds.numbered[0] = go;
         fds.numbered[1] = status;
         memcpy(fds.numbered + 2, settings->fds, settings->n_fds * sizeof(int));
+        memcpy(fds.numbered + 2 + settings->n_fds, settings->holds, settings->n_holds * sizeof(int));
         j->pid = fork();
         if (j->pid < 0) {
                 j->pid = 0;
@@ -206,7 +211,7 @@ int jail_spawn(sd_event *event, const JailSettings *settings, const JailHandlers
                 return -ENOMEM;
         j->go_fd = j->status_fd = j->stderr_fd = -EBADF;
         j->handlers = *handlers;
-        if (settings->n_fds > JAIL_FDS_MAX)
+        if (settings->n_fds + settings->n_holds > JAIL_FDS_MAX)
                 return -E2BIG;
         r = build_arguments(settings, &argv);
         if (r < 0)

@@ -24,6 +24,10 @@ typedef struct JailSettings {
         char *const *arguments; /* QEMU and its arguments */
         const int *fds;         /* n_fds, become the numbers from JAIL_FIRST_FD on, in this order */
         size_t n_fds;
+        /* n_holds more, for the jail's outer half alone: they stay open as long as it lives, whatever becomes of us. So QEMU's
+         * channels do not hang up, and the uid stays leased, while a machine outlives its manager. */
+        const int *holds;
+        size_t n_holds;
 } JailSettings;
 
 /* Numbers in the jail: the go pipe and the status socket, for its outer half alone, then the fds. */

@@ -191,6 +191,10 @@ int qmp_call(Qmp *q, const char *command, json_object *arguments, QmpReplyHandle
         return 0;
 }
 
+int qmp_fd(const Qmp *q) {
+        return q->fd;
+}
+
 int qmp_new(sd_event *event, int fd, const QmpHandlers *handlers, Qmp **ret) {
         _cleanup_(fd_closep) int owned = fd;
         _cleanup_(qmp_freep) Qmp *q = calloc(1, sizeof(*q));

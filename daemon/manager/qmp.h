@@ -33,6 +33,8 @@ typedef struct QmpHandlers {
 int qmp_new(sd_event *event, int fd, const QmpHandlers *handlers, Qmp **ret);
 Qmp *qmp_free(Qmp *q);
 
+int qmp_fd(const Qmp *q); /* borrowed */
+
 /* Sends a command without arguments, or with the object `arguments` (borrowed). -ENOTCONN after the close, -EBUSY with
  * QMP_CALLS_MAX open calls. */
 int qmp_call(Qmp *q, const char *command, json_object *arguments, QmpReplyHandler handler, void *userdata);

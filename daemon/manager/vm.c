@@ -258,6 +258,10 @@ static int spawn_jail(Vm *vm, const VmSettings *settings) {
         if (r >= 0)
                 r = vm_open_guest(vm, &fds[PLAN_FD_CONTROL], &fds[PLAN_FD_CONSOLE]);
         if (r >= 0) {
+                int holds[] = {qmp_fd(vm->qmp), host_link_fd(vm->link), vm->console_fd, vm->uid.lock_fd};
+
+                jail.holds = holds;
+                jail.n_holds = ELEMENTSOF(holds);
                 fds[PLAN_FD_KERNEL] = settings->image->kernel_fd;
                 fds[PLAN_FD_INITRD] = settings->image->initrd_fd;
                 fds[PLAN_FD_IMAGE] = settings->image->root_fd;

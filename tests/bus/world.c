@@ -227,6 +227,8 @@ char *world_wait(sd_bus *bus, const char *path, char **ret_result) {
                 bool ended;
 
                 state = world_property(bus, path, "State");
+                if (i == ENOUGH * 2)
+                        fprintf(stderr, "%s is still %s:\n%s", path, state, world_timeline(bus, path));
                 assert(state && i < ENOUGH * 2);
                 ended = strcmp(state, "ended") == 0;
                 free(state);
