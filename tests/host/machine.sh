@@ -4,8 +4,8 @@
 # A running test host: systemd-nspawn in a cgroup and a mount namespace of its own, so that ending the one and leaving the other
 # removes every trace. Nothing of the machine's own is touched: it needs neither systemd-machined nor a systemd as PID 1.
 #
-# $state (build/host/NAME) holds, for a host that was started: `cgroup` (its path), `distro`, `image` and `package` (digests of
-# what is in it), `console.log`, and the overlay's `upper` and `work`.
+# $state (build/host/NAME) holds, for a host that was started: `cgroup` (its path), `distro`, `package` (digest of the one
+# that is in it), `console.log`, and the overlay's `upper` and `work`.
 
 # From lib.sh, and from the program that sources this file.
 : "${source_dir:?}" "${name:=}" "${state:=}"
@@ -53,14 +53,14 @@ machine_is_up() {
     esac
 }
 
-# machine_boot ROOT IMAGE: starts the host and waits until it is up.
+# machine_boot ROOT IMAGES: starts the host and waits until it is up.
 machine_boot() {
-    local root=$1 image=$2 unit cgroup_mount launch pid deadline=$((SECONDS + 180))
+    local root=$1 images=$2 unit cgroup_mount launch pid deadline=$((SECONDS + 180))
     unit=$(machine_unit)
     cgroup_mount=$(machine_cgroup_mount)
     [[ $cgroup_mount ]] || die "No cgroup2 file system is mounted, which systemd needs inside the host."
     mkdir -p "$state"/{upper,work,root}
-    launch=(unshare --mount --propagation unchanged "$source_dir/tests/host/launch" "$name" "$state" "$root" "$image")
+    launch=(unshare --mount --propagation unchanged "$source_dir/tests/host/launch" "$name" "$state" "$root" "$images")
     if [[ -d /run/systemd/system ]]; then
         launch=(systemd-run --quiet --scope --collect --unit="$unit" --property=Delegate=yes -- "${launch[@]}")
     else
