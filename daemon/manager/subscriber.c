@@ -355,9 +355,6 @@ int subscriber_send(Subscriber *s, sd_bus_message *m, size_t size) {
 
         if (!s->peer || s->finishing)
                 return -ESHUTDOWN;
-        r = sd_bus_message_set_destination(m, s->name);
-        if (r < 0)
-                return r;
         r = enqueue(s, m, SIGNAL_OVERHEAD + size);
         if (r < 0)
                 return r;

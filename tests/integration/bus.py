@@ -69,6 +69,8 @@ def test_signals():
     signals = watch(command("sh", "-c", "for i in 1 2 3; do echo line $i; done"))
     path = signals[0]["path"]
     assert signals[-1]["member"] == "Finished" and signals[-1]["arguments"][0] == "succeeded"
+    states = [s["arguments"][1]["State"] for s in signals[1:] if s["member"] == "PropertiesChanged"]
+    assert in_order(("starting", "running", "ended"), states), states
     got = [s["arguments"] for s in signals[1:] if s["member"] == "Event"]
     kept = data(call(path, RUN, "GetTimeline", "tu", "0", "1000", user="alice"))[0]
     outputs = [s["arguments"] for s in signals[1:] if s["member"] == "Output"]
