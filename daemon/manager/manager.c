@@ -114,6 +114,7 @@ static int open_uid_dir(Manager *m, const char *runtime_dir) {
         m->vm_environment.uid_dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (m->vm_environment.uid_dir_fd < 0)
                 return -errno;
+        (void) uid_lease_sweep(m->vm_environment.uid_dir_fd);
         nspawn = open("/run/systemd/nspawn-uid", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (nspawn >= 0 && uid_block_claim(nspawn, &m->uid_block_fd) < 0)
                 sd_journal_print(LOG_WARNING, "A container of systemd-nspawn uses uids of runs");

@@ -74,6 +74,22 @@ static void a_lease_is_taken_back_by_its_fd_and_by_no_other(void) {
         assert(access(path, F_OK) < 0);
 }
 
+static void a_sweep_removes_what_nobody_holds_and_nothing_else(void) {
+        char abandoned[64], foreign[64], path[64];
+        Uid held;
+
+        lock_path(UID_BLOCK_BASE + 7, abandoned);
+        snprintf(foreign, sizeof(foreign), "%s/notes", directory);
+        assert(uid_lease_acquire(dir_fd, &held) == 0 && held.uid != UID_BLOCK_BASE + 7);
+        fd_close(open(abandoned, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        fd_close(open(foreign, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        assert(uid_lease_sweep(dir_fd) == 1);
+        lock_path(held.uid, path);
+        assert(access(abandoned, F_OK) < 0 && access(foreign, F_OK) == 0 && access(path, F_OK) == 0);
+        uid_lease_release(dir_fd, &held);
+        assert(unlink(foreign) == 0);
+}
+
 static void a_link_in_the_place_of_a_lock_is_refused(void) {
         char path[64];
         int fd;
@@ -168,6 +184,7 @@ int main(void) {
         a_lease_is_in_the_block_and_a_release_leaves_nothing();
         leases_do_not_follow_one_another();
         a_lease_is_taken_back_by_its_fd_and_by_no_other();
+        a_sweep_removes_what_nobody_holds_and_nothing_else();
         a_link_in_the_place_of_a_lock_is_refused();
         the_block_is_claimed_once();
         no_uid_has_two_holders_at_a_time();

@@ -9,10 +9,13 @@
  */
 #include "manager/uid.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -109,6 +112,46 @@ void uid_lease_release(int dir_fd, Uid *lease) {
                 unlinkat(dir_fd, name, 0);
         fd_close(lease->lock_fd);
         *lease = UID_EMPTY;
+}
+
+/* The uid that a file is named after; false for a name that is none of ours. */
+static bool parse_lock_name(const char *name, uid_t *ret) {
+        char again[NAME_SIZE];
+        unsigned long n = strtoul(name, NULL, 10);
+
+        if (n < UID_BLOCK_BASE || n - UID_BLOCK_BASE >= UID_BLOCK_COUNT)
+                return false;
+        *ret = (uid_t) n;
+        lock_name(*ret, again);
+        return strcmp(again, name) == 0;
+}
+
+int uid_lease_sweep(int dir_fd) {
+        int copy_fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct dirent *entry;
+        int n = 0;
+        DIR *dir;
+
+        if (copy_fd < 0)
+                return -errno;
+        dir = fdopendir(copy_fd);
+        if (!dir) {
+                fd_close(copy_fd);
+                return -errno;
+        }
+        while ((entry = readdir(dir))) {
+                Uid lease = UID_EMPTY;
+
+                if (!parse_lock_name(entry->d_name, &lease.uid))
+                        continue;
+                lease.lock_fd = lock_file(dir_fd, entry->d_name);
+                if (lease.lock_fd < 0)
+                        continue;
+                uid_lease_release(dir_fd, &lease);
+                n++;
+        }
+        closedir(dir);
+        return n;
 }
 
 int uid_block_claim(int nspawn_dir_fd, int *ret_lock_fd) {

@@ -29,6 +29,10 @@ int uid_lease_adopt(int dir_fd, uid_t uid, int fd, Uid *ret);
 /* Only when no process has the uid any more. Leaves an empty lease; an empty one is taken. */
 void uid_lease_release(int dir_fd, Uid *lease);
 
+/* Once, at the start of the service: removes the files of leases that nobody holds any more, left by a manager that was killed. What a machine
+ * that lives on still holds stays. Their number, or -errno. */
+int uid_lease_sweep(int dir_fd);
+
 /* Once, at the start of the service: keeps systemd-nspawn -U off our block by the lock that it takes itself before it uses one.
  * nspawn_dir_fd: /run/systemd/nspawn-uid. 0 and a lock fd to keep open; -EBUSY when a container has the block; or -errno. */
 int uid_block_claim(int nspawn_dir_fd, int *ret_lock_fd);
