@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "protocol/message-private.h"
 #include "protocol/wire.h"
 
 #define ELEMENTSOF(x) (sizeof(x) / sizeof((x)[0]))
@@ -70,7 +71,7 @@ int message_check(const Frame *frame) {
         return 0;
 }
 
-static int check_type(const Frame *frame, FrameType type) {
+int message_check_type(const Frame *frame, FrameType type) {
         return frame->type == type ? message_check(frame) : -EBADMSG;
 }
 
@@ -86,12 +87,7 @@ static bool is_hostname_char(uint8_t c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
 }
 
-static bool is_event_type_char(uint8_t c) {
-        return (c >= 'a' && c <= 'z') || c == '-' || c == '.';
-}
-
-/* Text of 1 ... max bytes into a field of max + 1. */
-static int get_text(const uint8_t *data, size_t size, size_t max, bool (*is_allowed)(uint8_t c), char *ret) {
+int message_get_text(const uint8_t *data, size_t size, size_t max, bool (*is_allowed)(uint8_t c), char *ret) {
         if (size < 1 || size > max)
                 return -EBADMSG;
         for (size_t i = 0; i < size; i++)
@@ -134,12 +130,12 @@ int message_decode_hello(const Frame *frame, HelloMessage *ret) {
         HelloMessage m = {0};
         int r;
 
-        r = check_type(frame, FRAME_HELLO);
+        r = message_check_type(frame, FRAME_HELLO);
         if (r < 0)
                 return r;
 
         m.version = wire_get_u32(frame->data);
-        r = get_text(frame->data + 4, frame->size - 4, KERNEL_RELEASE_SIZE_MAX, is_graphic, m.kernel_release);
+        r = message_get_text(frame->data + 4, frame->size - 4, KERNEL_RELEASE_SIZE_MAX, is_graphic, m.kernel_release);
         if (r < 0)
                 return r;
 
@@ -174,10 +170,11 @@ int message_decode_setup(const Frame *frame, SetupMessage *ret) {
         char hostname[SETUP_HOSTNAME_SIZE_MAX + 1];
         int r;
 
-        r = check_type(frame, FRAME_SETUP);
+        r = message_check_type(frame, FRAME_SETUP);
         if (r < 0)
                 return r;
-        r = get_text(frame->data + fixed, frame->size - fixed, SETUP_HOSTNAME_SIZE_MAX, is_hostname_char, hostname);
+        r = message_get_text(frame->data + fixed, frame->size - fixed, SETUP_HOSTNAME_SIZE_MAX, is_hostname_char,
+                             hostname);
         if (r < 0)
                 return r;
 
@@ -221,7 +218,7 @@ static ssize_t decode_link(const uint8_t *p, size_t left, GuestLink *ret) {
         n = p[8];
         if (left - 9 < n)
                 return -EBADMSG;
-        r = get_text(p + 9, n, LINK_NAME_SIZE_MAX, is_link_name_char, ret->name);
+        r = message_get_text(p + 9, n, LINK_NAME_SIZE_MAX, is_link_name_char, ret->name);
         if (r < 0)
                 return r;
 
@@ -236,7 +233,7 @@ int message_decode_links(const Frame *frame, LinksMessage *ret) {
         ssize_t n;
         int r;
 
-        r = check_type(frame, FRAME_LINKS);
+        r = message_check_type(frame, FRAME_LINKS);
         if (r < 0)
                 return r;
 
@@ -273,7 +270,7 @@ int message_decode_start(const Frame *frame, StartMessage *ret) {
         StartMessage m;
         int r;
 
-        r = check_type(frame, FRAME_START);
+        r = message_check_type(frame, FRAME_START);
         if (r < 0)
                 return r;
 
@@ -298,7 +295,7 @@ ssize_t message_encode_started(uint8_t ret[STARTED_FRAME_SIZE], uint32_t pid) {
 int message_decode_started(const Frame *frame, uint32_t *ret_pid) {
         int r;
 
-        r = check_type(frame, FRAME_STARTED);
+        r = message_check_type(frame, FRAME_STARTED);
         if (r < 0)
                 return r;
         if (wire_get_u32(frame->data) == 0)
@@ -342,7 +339,7 @@ static bool exited_is_possible(uint8_t how, uint32_t status) {
 int message_decode_exited(const Frame *frame, ExitedMessage *ret) {
         int r;
 
-        r = check_type(frame, FRAME_EXITED);
+        r = message_check_type(frame, FRAME_EXITED);
         if (r < 0)
                 return r;
         if (!exited_is_possible(frame->data[0], wire_get_u32(frame->data + 1)))
@@ -370,7 +367,7 @@ int message_decode_stdin_credit(const Frame *frame, uint32_t *ret_bytes) {
         uint32_t bytes;
         int r;
 
-        r = check_type(frame, FRAME_STDIN_CREDIT);
+        r = message_check_type(frame, FRAME_STDIN_CREDIT);
         if (r < 0)
                 return r;
         bytes = wire_get_u32(frame->data);
@@ -391,101 +388,12 @@ ssize_t message_encode_signal(uint8_t ret[SIGNAL_FRAME_SIZE], uint8_t signal) {
 int message_decode_signal(const Frame *frame, uint8_t *ret_signal) {
         int r;
 
-        r = check_type(frame, FRAME_SIGNAL);
+        r = message_check_type(frame, FRAME_SIGNAL);
         if (r < 0)
                 return r;
         if (frame->data[0] < 1 || frame->data[0] > 64)
                 return -EBADMSG;
 
         *ret_signal = frame->data[0];
-        return 0;
-}
-
-ssize_t message_encode_output_head(uint8_t ret[FRAME_HEADER_SIZE + OUTPUT_HEAD_SIZE], const OutputMessage *m) {
-        uint8_t *p = ret + FRAME_HEADER_SIZE;
-
-        if (m->size < 1 || m->size > OUTPUT_DATA_SIZE_MAX || m->stream < 1 || m->stream > 2)
-                return -EINVAL;
-
-        p = wire_put_u64(p, m->seq);
-        p = wire_put_u64(p, m->realtime_usec);
-        *p = m->stream;
-        frame_encode_header(ret, FRAME_OUTPUT, OUTPUT_HEAD_SIZE + m->size);
-        return FRAME_HEADER_SIZE + OUTPUT_HEAD_SIZE;
-}
-
-int message_decode_output(const Frame *frame, OutputMessage *ret) {
-        int r;
-
-        r = check_type(frame, FRAME_OUTPUT);
-        if (r < 0)
-                return r;
-        if (frame->data[16] < 1 || frame->data[16] > 2)
-                return -EBADMSG;
-
-        *ret = (OutputMessage){
-                .seq = wire_get_u64(frame->data),
-                .realtime_usec = wire_get_u64(frame->data + 8),
-                .stream = frame->data[16],
-                .data = frame->data + OUTPUT_HEAD_SIZE,
-                .size = frame->size - OUTPUT_HEAD_SIZE,
-        };
-        return 0;
-}
-
-ssize_t message_encode_event_head(uint8_t ret[FRAME_HEADER_SIZE + EVENT_HEAD_SIZE_MAX], const EventMessage *m) {
-        size_t n = strnlen(m->type, sizeof(m->type));
-        uint8_t *p = ret + FRAME_HEADER_SIZE;
-        char check[EVENT_TYPE_SIZE_MAX + 1];
-
-        if (m->json_size > EVENT_JSON_SIZE_MAX)
-                return -EINVAL;
-        if (get_text((const uint8_t *) m->type, n, EVENT_TYPE_SIZE_MAX, is_event_type_char, check) < 0)
-                return -EINVAL;
-
-        p = wire_put_u64(p, m->seq);
-        p = wire_put_u64(p, m->realtime_usec);
-        *p++ = (uint8_t) n;
-        memcpy(p, m->type, n);
-        frame_encode_header(ret, FRAME_EVENT, 17 + n + m->json_size);
-        return (ssize_t) (FRAME_HEADER_SIZE + 17 + n);
-}
-
-int message_decode_event(const Frame *frame, EventMessage *ret) {
-        EventMessage m = {0};
-        size_t n;
-        int r;
-
-        r = check_type(frame, FRAME_EVENT);
-        if (r < 0)
-                return r;
-        n = frame->data[16];
-        if (frame->size - 17 < n)
-                return -EBADMSG;
-        r = get_text(frame->data + 17, n, EVENT_TYPE_SIZE_MAX, is_event_type_char, m.type);
-        if (r < 0)
-                return r;
-
-        m.seq = wire_get_u64(frame->data);
-        m.realtime_usec = wire_get_u64(frame->data + 8);
-        m.json = (const char *) frame->data + 17 + n;
-        m.json_size = frame->size - 17 - n;
-        *ret = m;
-        return 0;
-}
-
-ssize_t message_encode_lost(uint8_t ret[LOST_FRAME_SIZE], uint64_t bytes) {
-        wire_put_u64(ret + FRAME_HEADER_SIZE, bytes);
-        return seal(ret, FRAME_LOST, 8);
-}
-
-int message_decode_lost(const Frame *frame, uint64_t *ret_bytes) {
-        int r;
-
-        r = check_type(frame, FRAME_LOST);
-        if (r < 0)
-                return r;
-
-        *ret_bytes = wire_get_u64(frame->data);
         return 0;
 }

@@ -32,7 +32,7 @@ def tsc_khz():
 
 
 class Guest:
-    def __init__(self, image, memory=256, cpus=1, disk=0, cpu="max", accel="tcg", append="", kernel=None):
+    def __init__(self, image, memory=256, cpus=1, disk=0, cpu=None, accel="tcg", append="", kernel=None):
         self.manifest = json.load(open(os.path.join(image, "manifest.json"), encoding="utf-8"))
         self.console = tempfile.TemporaryFile()
         self.buffer = bytearray()
@@ -40,10 +40,11 @@ class Guest:
         ours, theirs = socket.socketpair()
         cmdline = f"console=hvc0 quiet panic=-1 cryptomgr.notests ephemeral.disk_mib={disk or memory // 2} {append}"
         if accel == "tcg":
-            cmdline += f" tsc_early_khz={tsc_khz()}"
+            cmdline += f" no_timer_check tsc=reliable tsc_early_khz={tsc_khz()}"
+            cpu = cpu or "Nehalem-v1,+rdrand,+smep,+smap,+umip"
         self.started = time.monotonic()
         self.qemu = subprocess.Popen(
-            ["qemu-system-x86_64", "-M", "microvm,acpi=on,pit=on,pic=on,rtc=on", "-accel", accel, "-cpu", cpu,
+            ["qemu-system-x86_64", "-M", "microvm,acpi=on,pit=on,pic=on,rtc=on", "-accel", accel, "-cpu", cpu or "host",
              "-smp", str(cpus), "-m", str(memory), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
              "-global", "virtio-mmio.force-legacy=false", "-kernel", kernel or os.path.join(image, "kernel"),
              "-initrd", os.path.join(image, "initrd"), "-append", cmdline,
