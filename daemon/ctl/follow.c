@@ -228,9 +228,10 @@ static bool is_passing(const sd_bus_error *e) {
 static int follow_refused(const Follow *f, const sd_bus_error *error) {
         if (!sd_bus_error_has_names(error, SD_BUS_ERROR_UNKNOWN_OBJECT, SD_BUS_ERROR_UNKNOWN_METHOD))
                 return client_failed(error, -EIO);
-        print_error("The service was restarted and does not know %s any more. What is known of it is in the journal: "
-                    "journalctl EPHEMERAL_RUN=%s",
-                    f->id, f->id);
+        print_error(
+                "The service was restarted and does not know %s any more. 'journalctl EPHEMERAL_RUN=%s' tells what is "
+                "known of it; 'systemctl stop ephemeral-%s.scope' ends it, if its time does not before.",
+                f->id, f->id, f->id);
         return EXIT_CODE_OURS;
 }
 

@@ -151,11 +151,11 @@ int options_only_operands(Ctl *ctl, int argc, char *argv[], int min, int max) {
         if (n >= min && n <= max)
                 return 0;
         if (n < min)
-                usage_error(ctl, "Too few arguments: it takes %s.", ctl->verb->arguments);
+                usage_error(ctl, "Too few arguments, expected %s", ctl->verb->arguments);
         else if (max == 0)
                 usage_error(ctl, "It takes no arguments.");
         else
-                usage_error(ctl, "Too many arguments: it takes %s.", ctl->verb->arguments);
+                usage_error(ctl, "Too many arguments, expected %s", ctl->verb->arguments);
         return OPTIONS_BAD;
 }
 
