@@ -54,17 +54,18 @@ static int loop(Manager *m) {
         int r, code = 0;
 
         while (sd_event_get_state(m->event) != SD_EVENT_FINISHED) {
-                bool idle = !leaving && m->config.idle_usec > 0 && manager_is_idle(m);
+                uint64_t wait_usec = leaving ? UINT64_MAX : manager_idle_wait_usec(m);
 
-                r = sd_event_run(m->event, idle ? m->config.idle_usec : UINT64_MAX);
-                if (r < 0)
-                        return r;
-                if (r > 0 || !idle || !manager_is_idle(m))
+                if (wait_usec == 0) {
+                        r = begin_idle_exit(m);
+                        if (r < 0)
+                                return r;
+                        leaving = true;
                         continue;
-                r = begin_idle_exit(m);
+                }
+                r = sd_event_run(m->event, wait_usec);
                 if (r < 0)
                         return r;
-                leaving = true;
         }
         r = sd_event_get_exit_code(m->event, &code);
         return r < 0 ? r : code;

@@ -13,6 +13,7 @@
 #include <syslog.h>
 #include <systemd/sd-journal.h>
 
+#include "common/clock.h"
 #include "common/errors.h"
 #include "common/fd.h"
 #include "manager/bus.h"
@@ -46,8 +47,23 @@ Run *manager_find_run(Manager *m, const char *id) {
         return NULL;
 }
 
-bool manager_is_idle(const Manager *m) {
-        return m->n_active == 0 && m->n_queued == 0 && m->n_pending == 0 && m->n_watchers == 0;
+uint64_t manager_idle_wait_usec(Manager *m) {
+        bool busy = m->n_active > 0 || m->n_queued > 0 || m->n_pending > 0 || m->n_watchers > 0;
+        uint64_t now = clock_monotonic_usec();
+
+        if (busy)
+                m->used_usec = now;
+        if (busy || m->config.idle_usec == 0)
+                return UINT64_MAX;
+        return now - m->used_usec >= m->config.idle_usec ? 0 : m->config.idle_usec - (now - m->used_usec);
+}
+
+static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *reterr_error) {
+        Manager *m = userdata;
+
+        if (sd_bus_message_is_method_call(message, NULL, NULL) > 0)
+                m->used_usec = clock_monotonic_usec();
+        return 0;
 }
 
 /* The oldest ended runs go; those that somebody still reads stay. */
@@ -154,6 +170,8 @@ static int connect_bus(Manager *m) {
         if (r >= 0)
                 r = sd_bus_attach_event(m->bus, m->event, 0);
         if (r >= 0)
+                r = sd_bus_add_filter(m->bus, NULL, on_message, m);
+        if (r >= 0)
                 r = sd_bus_open_system_with_description(&m->signal_bus, "ephemerald-signals");
         if (r >= 0)
                 r = sd_bus_attach_event(m->signal_bus, m->event, 0);
@@ -205,6 +223,7 @@ int manager_new(sd_event *event, const char *config_path, const char *runtime_di
         m->vm_environment.event = event;
         m->vm_environment.systemd = m->systemd;
         m->vm_environment.jail_path = m->config.jail_path;
+        m->used_usec = clock_monotonic_usec();
         *ret = TAKE_PTR(m);
         return 0;
 }

@@ -49,6 +49,7 @@ struct Manager {
         unsigned n_pending;     /* calls that wait for polkit */
         unsigned n_watchers;    /* subscribers and readers of all runs */
         uint64_t memory_in_use; /* bytes that the active runs' scopes may take */
+        uint64_t used_usec;     /* monotonic: the last call, or the last moment that something was going on */
         bool exiting;           /* no new runs */
 };
 
@@ -58,8 +59,9 @@ int manager_new(sd_event *event, const char *config_path, const char *runtime_di
 Manager *manager_free(Manager *m);
 DEFINE_CLEANUP(Manager *, manager_free);
 
-/* Nothing runs, waits or is being asked. */
-bool manager_is_idle(const Manager *m);
+/* How long until there was nothing to do for config.idle_usec; 0: now, UINT64_MAX: something is going on, or it never leaves. Signals of
+ * others' units come all the time, and are no use. */
+uint64_t manager_idle_wait_usec(Manager *m);
 
 /* QEMU as it is on disk now. 0, or -errno with NoQemu or QemuTooOld. */
 int manager_get_qemu(Manager *m, Qemu **ret, sd_bus_error *reterr_error);

@@ -218,11 +218,10 @@ static int append_pids(sd_bus_message *m, const ScopeSettings *settings) {
 }
 
 static int append_life(sd_bus_message *m, const ScopeSettings *settings) {
-        return sd_bus_message_append(m, "(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)", "Description", "s", settings->description,
+        return sd_bus_message_append(m, "(sv)(sv)(sv)(sv)(sv)(sv)(sv)", "Description", "s", settings->description,
                                      "Slice", "s", "ephemeral.slice", "CollectMode", "s", "inactive-or-failed",
-                                     "AddRef", "b", 1, "PartOf", "as", 1, "ephemerald.service", "OOMPolicy", "s",
-                                     "kill", "RuntimeMaxUSec", "t", settings->runtime_max_usec, "TimeoutStopUSec", "t",
-                                     (uint64_t) STOP_TIMEOUT_USEC);
+                                     "AddRef", "b", 1, "OOMPolicy", "s", "kill", "RuntimeMaxUSec", "t",
+                                     settings->runtime_max_usec, "TimeoutStopUSec", "t", (uint64_t) STOP_TIMEOUT_USEC);
 }
 
 static int append_limits(sd_bus_message *m, const ScopeSettings *settings) {
@@ -239,6 +238,17 @@ static int append_network(sd_bus_message *m) {
                                      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
+/* What ends it beside its own clock: an explicit stop of the service does always, its death only what is bound to it. */
+static int append_dependencies(sd_bus_message *m, const ScopeSettings *settings) {
+        int r;
+
+        r = sd_bus_message_append(m, "(sv)", "PartOf", "as", 1, "ephemerald.service");
+        if (r < 0 || !settings->bound)
+                return r;
+        return sd_bus_message_append(m, "(sv)(sv)", "BindsTo", "as", 1, "ephemerald.service", "After", "as", 1,
+                                     "ephemerald.service");
+}
+
 static int append_settings(sd_bus_message *m, const ScopeSettings *settings) {
         int r;
 
@@ -252,6 +262,9 @@ static int append_settings(sd_bus_message *m, const ScopeSettings *settings) {
         if (r < 0)
                 return r;
         r = append_life(m, settings);
+        if (r < 0)
+                return r;
+        r = append_dependencies(m, settings);
         if (r < 0)
                 return r;
         r = append_limits(m, settings);

@@ -27,6 +27,7 @@ typedef struct ScopeSettings {
         uint64_t tasks_max;
         uint64_t cpu_quota_usec; /* CPU time per second of wall clock */
         bool kvm;                /* the only device beside /dev/null */
+        bool bound;              /* ends with ephemerald, also when that dies: of no use to anybody else */
 } ScopeSettings;
 
 typedef struct ScopeResult {

@@ -147,6 +147,7 @@ static int start_boot_scope(Vm *vm) {
                 .tasks_max = vm->plan->tasks_max,
                 .cpu_quota_usec = vm->plan->cpu_quota_usec,
                 .kvm = vm->plan->kvm,
+                .bound = true,
         };
         ScopeHandlers handlers = {.on_started = on_boot_scope_started, .on_ended = on_scope_ended, .userdata = vm};
 
@@ -275,7 +276,7 @@ static int spawn_jail(Vm *vm, const VmSettings *settings) {
 }
 
 static int vm_begin(Vm *vm, const VmSettings *settings, char **reterr_text) {
-        const char *doing = "no uid is free for the machine";
+        const char *doing = "no uid for the machine can be noted in /run/ephemeral/uid";
         int r;
 
         r = uid_lease_acquire(vm->environment->uid_dir_fd, &vm->uid);
