@@ -15,6 +15,7 @@
 
 enum {
         LIST_MAX = 1000,
+        LIST_BYTES = 128 * 1024, /* about what so many take */
 };
 
 static int method_validate_request(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
@@ -30,6 +31,8 @@ static int method_validate_request(sd_bus_message *call, void *userdata, sd_bus_
         if (r < 0)
                 return r;
         text = request_to_json(request);
+        if (text)
+                replies_charge(m->replies, call, strlen(text));
         return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
 }
 
@@ -74,6 +77,7 @@ static int reply_list(Manager *m, sd_bus_message *call, void *userdata, sd_bus_e
         if (r < 0)
                 return r;
         r = append_runs(m, reply, filter);
+        replies_charge(m->replies, call, LIST_BYTES);
         return r < 0 ? r : sd_bus_message_send(reply);
 }
 
@@ -188,7 +192,10 @@ static int method_get_workflow(sd_bus_message *call, void *userdata, sd_bus_erro
         if (r < 0)
                 return r;
         r = workflow_set_get(m->workflows, name, &w, reterr_error);
-        return r < 0 ? r : sd_bus_reply_method_return(call, "s", w->document);
+        if (r < 0)
+                return r;
+        replies_charge(m->replies, call, strlen(w->document));
+        return sd_bus_reply_method_return(call, "s", w->document);
 }
 
 static int method_subscribe(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {

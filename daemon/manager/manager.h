@@ -13,6 +13,7 @@
 #include "manager/accelerator.h"
 #include "manager/host.h"
 #include "manager/qemu.h"
+#include "manager/replies.h"
 #include "manager/run.h"
 #include "manager/subscriber.h"
 #include "manager/workflow.h"
@@ -28,7 +29,7 @@ typedef struct ManagerClients ManagerClients; /* manager-bus.c: who is told of R
 struct Manager {
         sd_event *event;
         sd_bus *bus;        /* calls */
-        sd_bus *signal_bus; /* signals to subscribers, and nothing else */
+        sd_bus *signal_bus; /* signals to subscribers, and PID 1: nobody can stop it from being heard there */
         Config config;
         Host host;
         Accelerator accelerator;
@@ -42,6 +43,7 @@ struct Manager {
         SubscriberHub *hub;
         sd_event_source *runs_changed; /* a run has ended: look at the list and the queue, from the loop */
         ManagerClients *clients;
+        Replies *replies;
 
         TAILQ_HEAD(RunList, Run) runs; /* all that are known, oldest first */
         TAILQ_HEAD(, Run) queue;       /* those that wait */

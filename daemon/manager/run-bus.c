@@ -159,9 +159,18 @@ static int method_send_input(sd_bus_message *call, void *userdata, sd_bus_error 
 
 /* ---- reading ---- */
 
+/* A reply to GetTimeline: whole events, up to the one that fills it. */
+typedef struct EventList {
+        sd_bus_message *reply;
+        size_t bytes;
+} EventList;
+
+/* 1 when the reply is full. */
 static int append_event(const Event *event, void *userdata) {
+        EventList *list = userdata;
         _cleanup_(freep) char *output = NULL;
         const char *json = event->json;
+        int r;
 
         if (event->type == EVENT_OUTPUT) {
                 output = event_output_json(event->stream, event->data, event->data_size);
@@ -169,19 +178,15 @@ static int append_event(const Event *event, void *userdata) {
         }
         if (!json)
                 return -ENOMEM;
-        return sd_bus_message_append(userdata, "(ttss)", event->seq, event->usec, event_type_name(event->type), json);
-}
-
-/* sd_bus_message_append() answers more than 0, which would end the reading. */
-static int append_event_go_on(const Event *event, void *userdata) {
-        int r = append_event(event, userdata);
-
-        return r < 0 ? r : 0;
+        r = sd_bus_message_append(list->reply, "(ttss)", event->seq, event->usec, event_type_name(event->type), json);
+        list->bytes += strlen(json);
+        return r < 0 ? r : list->bytes >= REPLY_MAX;
 }
 
 static int method_get_timeline(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
         Run *run = userdata;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        EventList list = {0};
         uint64_t after_seq;
         uint32_t max;
         int r;
@@ -194,17 +199,24 @@ static int method_get_timeline(sd_bus_message *call, void *userdata, sd_bus_erro
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "(ttss)");
-        if (r >= 0)
-                r = timeline_read(run->timeline, after_seq, max, append_event_go_on, reply);
+        if (r >= 0) {
+                list.reply = reply;
+                r = timeline_read(run->timeline, after_seq, max, append_event, &list);
+        }
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
+        replies_charge(run->manager->replies, call, list.bytes);
         return r < 0 ? r : sd_bus_message_send(reply);
 }
 
 static int method_get_request(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
-        const char *text = request_to_json(((Run *) userdata)->request);
+        Run *run = userdata;
+        const char *text = request_to_json(run->request);
 
-        return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
+        if (!text)
+                return -ENOMEM;
+        replies_charge(run->manager->replies, call, strlen(text));
+        return sd_bus_reply_method_return(call, "s", text);
 }
 
 static int method_get_result(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {

@@ -32,7 +32,7 @@ def tsc_khz():
 
 
 class Guest:
-    def __init__(self, image, memory=256, cpus=1, disk=0, cpu=None, accel="tcg", append="", kernel=None):
+    def __init__(self, image, memory=256, cpus=1, disk=0, cpu=None, accel="tcg", append="", kernel=None, root=None):
         self.manifest = json.load(open(os.path.join(image, "manifest.json"), encoding="utf-8"))
         self.console = tempfile.TemporaryFile()
         self.buffer = bytearray()
@@ -48,7 +48,7 @@ class Guest:
              "-smp", str(cpus), "-m", str(memory), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
              "-global", "virtio-mmio.force-legacy=false", "-kernel", kernel or os.path.join(image, "kernel"),
              "-initrd", os.path.join(image, "initrd"), "-append", cmdline,
-             "-blockdev", f"driver=file,node-name=root,filename={image}/root.erofs,read-only=on,locking=off",
+             "-blockdev", f"driver=file,node-name=root,filename={root or image + '/root.erofs'},read-only=on,locking=off",
              "-device", "virtio-blk-device,drive=root,discard=off,write-zeroes=off,config-wce=off",
              "-device", "virtio-rng-device", "-device", "virtio-serial-device,max_ports=8",
              "-chardev", f"file,id=console,path=/proc/self/fd/{self.console.fileno()}",

@@ -47,6 +47,7 @@ def note(text):
 
 def shown(data):
     text = data.decode(errors="backslashreplace").rstrip()
+    text = "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
     return text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + f"… ({len(data)} bytes)"
 
 
