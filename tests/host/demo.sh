@@ -15,7 +15,7 @@ def connect():
 
 
 def resolve():
-    socket.getaddrinfo("deb.debian.org", 443)
+    socket.getaddrinfo("www.debian.org", 443)
 
 
 def send():
@@ -33,7 +33,7 @@ print("Network interfaces:", " ".join(n for _, n in socket.if_nameindex()))
 reached = 0
 for what, attempt in (
     ("TCP connection to 1.1.1.1, port 443", connect),
-    ("looking up the name deb.debian.org ", resolve),
+    ("looking up the name www.debian.org ", resolve),
     ("UDP datagram to 9.9.9.9, port 53   ", send),
 ):
     try:

@@ -15,8 +15,8 @@ root_sources() {
     # The whole of awk's input is read, so that apt-get is not cut off.
     site=$("${targets[@]}" | awk '$1 == "Debian" && !n++ { print $2 }')
     security=$("${targets[@]}" | awk '$1 == "Debian-Security" && !n++ { print $2 }')
-    site=${site:-http://deb.debian.org/debian}
-    security=${security:-http://deb.debian.org/debian-security}
+    # Without them, mmdebstrap's own default: nothing is printed.
+    [[ $site && $security ]] || return 0
     printf 'deb %s %s main\n' "$site" "$suite" "$site" "$suite-updates" "$security" "$suite-security"
 }
 
