@@ -70,12 +70,14 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *ret
 static void forget_runs(Manager *m) {
         Run *run, *next;
 
-        for (run = TAILQ_FIRST(&m->runs); run && m->n_ended > RUNS_KEPT_MAX; run = next) {
+        for (run = TAILQ_FIRST(&m->runs); run && (m->n_ended > RUNS_KEPT_MAX || m->ended_bytes > RUNS_KEPT_BYTES);
+             run = next) {
                 next = TAILQ_NEXT(run, runs);
                 if (run->state != RUN_ENDED || run_clients_is_watched(run))
                         continue;
-                run_free(run);
                 m->n_ended--;
+                m->ended_bytes -= timeline_bytes(run->timeline);
+                run_free(run);
         }
 }
 
@@ -93,6 +95,7 @@ void manager_run_ended(Run *run) {
         Manager *m = run->manager;
 
         m->n_ended++;
+        m->ended_bytes += timeline_bytes(run->timeline);
         manager_clients_run_ended(run);
         (void) sd_event_source_set_enabled(m->runs_changed, SD_EVENT_ONESHOT);
 }

@@ -19,7 +19,8 @@
 #include "manager/workflow.h"
 
 enum {
-        RUNS_KEPT_MAX = 256, /* ended runs that can still be read; the oldest go first */
+        RUNS_KEPT_MAX = 256,                 /* ended runs that can still be read; the oldest go first */
+        RUNS_KEPT_BYTES = 128 * 1024 * 1024, /* and their timelines */
         BOOT_TIMEOUT_SEC = 120,
         KVM_BOOT_TIMEOUT_SEC = 10, /* a KVM that works needs one */
 };
@@ -50,6 +51,7 @@ struct Manager {
         unsigned n_queued, n_active, n_ended, runs_max;
         unsigned n_pending;     /* calls that wait for polkit */
         unsigned n_watchers;    /* subscribers and readers of all runs */
+        uint64_t ended_bytes;   /* of the ended runs' timelines */
         uint64_t memory_in_use; /* bytes that the active runs' scopes may take */
         uint64_t used_usec;     /* monotonic: the last call, or the last moment that something was going on */
         bool exiting;           /* no new runs */

@@ -256,6 +256,10 @@ void timeline_get_counts(const Timeline *t, TimelineCounts *ret) {
         *ret = t->counts;
 }
 
+uint64_t timeline_bytes(const Timeline *t) {
+        return t->json_bytes + t->counts.kept_bytes[STREAM_STDOUT] + t->counts.kept_bytes[STREAM_STDERR];
+}
+
 uint64_t timeline_last_seq(const Timeline *t) {
         return t->n_items;
 }

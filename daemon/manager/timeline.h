@@ -58,6 +58,9 @@ typedef struct TimelineCounts {
 
 void timeline_get_counts(const Timeline *timeline, TimelineCounts *ret);
 
+/* What it keeps in memory: JSON and output. */
+uint64_t timeline_bytes(const Timeline *timeline);
+
 uint64_t timeline_last_seq(const Timeline *timeline); /* 0 when empty */
 
 /* Fetches one event; its pointers are good until the timeline is freed. 0, or -ENOENT when there is no such seq. */

@@ -119,6 +119,20 @@ static void expect_outcome(World *w, const char *path, const char *outcome, cons
         free(got);
 }
 
+/* Starts a run without signals, so that nothing of it is left with its starter. */
+static char *start_unwatched(sd_bus *bus, const char *request) {
+        sd_bus_message *reply = NULL;
+        const char *id, *object;
+        char *path;
+
+        assert(sd_bus_call_method(bus, NAME, ROOT, MANAGER, "StartRun", NULL, &reply, "sa{sh}a{sv}", request, 0, 1,
+                                  "signals", "b", 0) >= 0);
+        assert(sd_bus_message_read(reply, "so", &id, &object) >= 0);
+        path = strdup(object);
+        sd_bus_message_unref(reply);
+        return path;
+}
+
 /* ---- clients that do not read ---- */
 
 /* A correct request of about BIG bytes. */
@@ -139,19 +153,13 @@ static void replies_that_nobody_reads_block_nobody(void) {
         uid_t uid = world_has_users() ? USER_TWO : geteuid();
         sd_bus *hostile = world_connect(w, uid);
         char *request = big_request(), *path = NULL;
-        sd_bus_message *reply = NULL;
-        const char *id, *object;
         unsigned fds;
 
         path = start(w->bus, "print x", "");
         expect_outcome(w, path, "succeeded", "");
         free(path);
         fds = count_fds(w);
-        assert(sd_bus_call_method(hostile, NAME, ROOT, MANAGER, "StartRun", NULL, &reply, "sa{sh}a{sv}", request, 0, 1,
-                                  "signals", "b", 0) >= 0);
-        assert(sd_bus_message_read(reply, "so", &id, &object) >= 0);
-        path = strdup(object);
-        sd_bus_message_unref(reply);
+        path = start_unwatched(hostile, request);
         for (int i = 0; i < 400; i++)
                 assert(sd_bus_call_method_async(hostile, NULL, NAME, path, RUN, "GetRequest", NULL, NULL, NULL) >= 0);
         assert(sd_bus_flush(hostile) >= 0);
@@ -244,7 +252,32 @@ static void evil_guests_end_their_own_run_and_no_other(void) {
         world_free(w);
 }
 
+/* 60 runs that each print 8 MiB and keep it: the oldest are forgotten, so that the manager's memory has a bound. */
+static void what_ended_runs_printed_does_not_pile_up(void) {
+        World *w = world_new(&(WorldOptions){0});
+        char *first = NULL, *last = NULL, *state;
+
+        for (int i = 0; i < 60; i++) {
+                free(last);
+                last = start_unwatched(w->bus,
+                                       "{\"workflow\":\"command\",\"input\":{\"argv\":[\"flood\",\"8388608\"]},"
+                                       "\"output\":{\"max_bytes\":8388608}}");
+                expect_outcome(w, last, "succeeded", "\"stdout_bytes\":8388608");
+                if (!first)
+                        first = strdup(last);
+        }
+        assert(!world_property(w->bus, first, "State"));
+        state = world_property(w->bus, last, "State");
+        assert(strcmp(state, "ended") == 0);
+        assert(!counts_memory || memory_kib(w) < 256 * 1024);
+        free(state);
+        free(first);
+        free(last);
+        world_free(w);
+}
+
 int main(void) {
+        what_ended_runs_printed_does_not_pile_up();
         clients_that_are_killed_at_any_moment_leave_nothing();
         evil_guests_end_their_own_run_and_no_other();
         replies_that_nobody_reads_block_nobody();
