@@ -168,6 +168,7 @@ static void on_boot_scope_started(Scope *s, int error, const char *text, void *u
                 if (vm->jail)
                         jail_kill(vm->jail);
                 vm_fail(vm, "systemd does not start the scope: %s", text);
+                vm_check_gone(vm); /* the jail may have been killed and gone before this answer came */
                 return;
         }
         vm->boot_scope_holds = true;
@@ -210,6 +211,7 @@ static void on_run_scope_started(Scope *s, int error, const char *text, void *us
                 vm->run_scope = scope_free(vm->run_scope);
                 vm->scope_over = !vm->boot_scope_holds;
                 vm_fail(vm, "systemd does not start the scope: %s", text);
+                vm_check_gone(vm);
         } else {
                 vm->boot_scope_holds = false;
                 if (vm->stopping)
