@@ -195,7 +195,7 @@ static void on_scope_ended(Scope *s, const ScopeResult *result, void *userdata) 
         vm->scope_over = true;
         vm->scope_result = *result;
         if (!vm->stopping)
-                vm_stop(vm);
+                vm_expect_end(vm, HANG_UP_USEC); /* nobody's will, so the jail's last word says why */
         if (vm->jail && !vm->jail_gone)
                 jail_kill(vm->jail); /* a unit may read as dead while a process lives */
         vm_check_gone(vm);
