@@ -17,9 +17,9 @@ enum {
 
 /* What the board itself is made of; anything else in /machine/unattached is refused. */
 static const char *const board_types[] = {
-        "System",   "acpi-ged-x86",  "ioapic",      "irq",           "isa-i8259",
-        "isa-pit",  "isabus-bridge", "kvm-i8259",   "kvm-ioapic",    "kvm-pit",
-        "kvmclock", "kvmvapic",      "mc146818rtc", "memory-region", "virtio-mmio",
+        "System",   "acpi-ged",      "acpi-ged-x86",  "ioapic",      "irq",     "isa-i8259",
+        "isa-pit",  "isabus-bridge", "kvm-i8259",     "kvm-ioapic",  "kvm-pit", "kvmclock",
+        "kvmvapic", "mc146818rtc",   "memory-region", "virtio-mmio",
 };
 
 void isolation_done(Isolation *i) {
