@@ -45,6 +45,17 @@ typedef struct ListFilter {
         uint32_t limit;
 } ListFilter;
 
+static int read_filter(sd_bus_message *call, ListFilter *filter, sd_bus_error *reterr_error) {
+        const BusOption options[] = {
+                {"all",   'b', &filter->all  },
+                {"state", 's', &filter->state},
+                {"limit", 'u', &filter->limit},
+                {NULL,    0,   NULL          },
+        };
+
+        return bus_read_options(call, options, reterr_error);
+}
+
 static int append_runs(Manager *m, sd_bus_message *reply, const ListFilter *filter) {
         uint32_t n = 0;
         Run *run;
@@ -89,14 +100,7 @@ static int list_others(Manager *m, sd_bus_message *call, void *userdata, sd_bus_
         r = sd_bus_message_rewind(call, true);
         if (r < 0)
                 return r;
-        r = bus_read_options(call,
-                             (const BusOption[]){
-                                     {"all",   'b', &filter.all  },
-                                     {"state", 's', &filter.state},
-                                     {"limit", 'u', &filter.limit},
-                                     {NULL,    0,   NULL         }
-        },
-                             reterr_error);
+        r = read_filter(call, &filter, reterr_error);
         return r < 0 ? r : reply_list(m, call, &filter, reterr_error);
 }
 
@@ -106,14 +110,7 @@ static int method_list_runs(sd_bus_message *call, void *userdata, sd_bus_error *
         AdmitQuestion question = {.action = ACTION_READ_OTHERS, .handler = list_others};
         int r;
 
-        r = bus_read_options(call,
-                             (const BusOption[]){
-                                     {"all",   'b', &filter.all  },
-                                     {"state", 's', &filter.state},
-                                     {"limit", 'u', &filter.limit},
-                                     {NULL,    0,   NULL         }
-        },
-                             reterr_error);
+        r = read_filter(call, &filter, reterr_error);
         if (r < 0)
                 return r;
         r = admit_caller(call, &filter.uid);

@@ -104,8 +104,7 @@ static int on_exit_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
         return sd_event_exit(sd_event_source_get_event(s), 0);
 }
 
-/* `systemctl stop` ends the scopes as well (PartOf=) and we tell their runs' end; after a restart or a crash they are not ended, and
- * PID 1's clock holds for them. */
+/* Every run is ended and told so, in a restart too: nobody could take it back. Only a crash leaves runs behind, to PID 1's clock. */
 void manager_exit(Manager *m) {
         enum { EXIT_DEADLINE_USEC = 4 * 1000 * 1000 };
         Run *run;
@@ -113,7 +112,7 @@ void manager_exit(Manager *m) {
         if (m->exiting)
                 return;
         m->exiting = true;
-        while ((run = TAILQ_FIRST(&m->queue)))
+        TAILQ_FOREACH (run, &m->runs, runs)
                 (void) run_cancel(run, "systemd");
         if (m->n_active == 0 || sd_event_add_time_relative(m->event, NULL, CLOCK_MONOTONIC, EXIT_DEADLINE_USEC, 0,
                                                            on_exit_deadline, NULL) < 0)
