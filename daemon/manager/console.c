@@ -19,7 +19,8 @@ typedef struct ConsoleReader {
 } ConsoleReader;
 
 struct Console {
-        char ring[CONSOLE_KEPT];
+        char *ring; /* grows up to CONSOLE_KEPT, and only then wraps: most consoles hold a line or two */
+        size_t room;
         uint64_t
                 written; /* all bytes ever; the last CONSOLE_KEPT of them are in the ring, at written % CONSOLE_KEPT and before */
         ConsoleReader readers[CONSOLE_READERS_MAX];
@@ -41,6 +42,7 @@ Console *console_free(Console *c) {
         if (!c)
                 return NULL;
         console_finish(c);
+        free(c->ring);
         free(c);
         return NULL;
 }
@@ -70,7 +72,26 @@ static bool reader_send(ConsoleReader *reader, const char *data, size_t size) {
         return true;
 }
 
+/* Room for so many bytes more, as far as CONSOLE_KEPT. Without memory the ring stays as large as it is; false: there is none. */
+static bool ring_grow(Console *c, size_t size) {
+        size_t wanted = c->written + size < CONSOLE_KEPT ? (size_t) c->written + size : CONSOLE_KEPT, room = 1024;
+        char *grown;
+
+        if (c->room >= wanted)
+                return true;
+        while (room < wanted)
+                room *= 2;
+        grown = realloc(c->ring, room);
+        if (!grown)
+                return false;
+        c->ring = grown;
+        c->room = room;
+        return true;
+}
+
 static void ring_write(Console *c, const char *data, size_t size) {
+        if (!ring_grow(c, size))
+                return;
         if (size > CONSOLE_KEPT) {
                 c->written += size - CONSOLE_KEPT;
                 data += size - CONSOLE_KEPT;

@@ -36,7 +36,7 @@ def test_small():
 def test_silent():
     """idle, it makes no system call at all"""
     get(ROOT, MANAGER, "Version")
-    time.sleep(5)  # the last reply is over, and so is the look at whether it was read, some seconds later
+    time.sleep(8)  # the last reply is over, and so are the two looks at whether it was read, three seconds apart
     said = host("timeout", "5", "strace", "-f", "-p", str(manager_pid()))
     # Attaching interrupts the wait for events, which is then begun anew: what counts is what comes after that.
     _, waiting, rest = said.errors.partition("epoll_wait(")
