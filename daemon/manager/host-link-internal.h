@@ -11,10 +11,9 @@ typedef enum LinkState {
         LINK_WAITS_HELLO,
         LINK_GREETED, /* HELLO came, SETUP has not left */
         LINK_WAITS_LINKS,
-        LINK_READY, /* LINKS came: takes a command */
+        LINK_READY, /* LINKS or EXITED came: takes a command */
         LINK_WAITS_STARTED,
         LINK_STARTED,
-        LINK_EXITED,
         LINK_BROKEN,
 } LinkState;
 
@@ -42,6 +41,9 @@ int host_link_update_events(HostLink *l);
 
 /* Gives the socket what it takes of the queue. */
 int host_link_flush(HostLink *l);
+
+/* After EXITED: nothing of the command is left, and the guest takes another. */
+void host_link_end_command(HostLink *l);
 
 /* Moves as much waiting stdin into the guest's window as it takes. 1: nothing waits any more. */
 int host_link_flush_input(HostLink *l);

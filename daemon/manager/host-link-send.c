@@ -105,6 +105,15 @@ int host_link_flush_input(HostLink *l) {
         return 1;
 }
 
+void host_link_end_command(HostLink *l) {
+        free(l->input);
+        l->input = NULL;
+        l->input_size = l->input_sent = 0;
+        l->input_waits = l->input_eof = false;
+        l->window = STDIN_WINDOW_BYTES;
+        l->state = LINK_READY;
+}
+
 int host_link_send_stdin(HostLink *l, const void *data, size_t size) {
         int r, drained;
 
@@ -133,7 +142,7 @@ int host_link_send_stdin(HostLink *l, const void *data, size_t size) {
 int host_link_send_setup(HostLink *l, const SetupMessage *m) {
         uint8_t frame[SETUP_FRAME_SIZE_MAX];
 
-        if (l->state != LINK_GREETED)
+        if (l->state != LINK_GREETED && l->state != LINK_READY)
                 return -EPROTO;
         l->state = LINK_WAITS_LINKS;
         return send_encoded(l, frame, message_encode_setup(frame, m));

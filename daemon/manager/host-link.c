@@ -103,7 +103,7 @@ static void on_exited(HostLink *l, const Frame *frame) {
                 link_break(l, "the guest sent a broken EXITED");
                 return;
         }
-        l->state = LINK_EXITED;
+        host_link_end_command(l);
         l->handlers.on_exited(l->handlers.userdata, &m);
 }
 
@@ -213,6 +213,11 @@ int host_link_set_paused(HostLink *l, bool paused) {
         if (r < 0 || paused || !l->io)
                 return r;
         return sd_event_source_set_enabled(l->resume, SD_EVENT_ONESHOT);
+}
+
+void host_link_skip_hello(HostLink *l) {
+        if (l->state == LINK_WAITS_HELLO)
+                l->state = LINK_READY;
 }
 
 int host_link_fd(const HostLink *l) {

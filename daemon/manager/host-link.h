@@ -39,6 +39,9 @@ HostLink *host_link_free(HostLink *l);
 
 int host_link_fd(const HostLink *l); /* borrowed */
 
+/* The guest is a clone of one that said HELLO long ago: it waits for SETUP. */
+void host_link_skip_hello(HostLink *l);
+
 /* The handlers change when a machine that was made ready becomes a run's. */
 void host_link_set_handlers(HostLink *l, const HostLinkHandlers *handlers);
 

@@ -182,6 +182,39 @@ static void a_run_in_order_is_heard_whole(void) {
         fixture_free(f);
 }
 
+static void a_guest_takes_one_command_after_another(void) {
+        Fixture *f = fixture_new();
+        static uint8_t data[STDIN_WINDOW_BYTES + 1];
+
+        become_started(f);
+        assert(host_link_send_stdin(f->link, data, sizeof(data)) == 0); /* a byte waits for the window */
+        say_exited(f);
+        assert(take_input(f) == STDIN_WINDOW_BYTES);
+        assert(host_link_send_stdin(f->link, "x", 1) == -EPROTO);
+
+        assert(host_link_send_setup(f->link, &(SetupMessage){.realtime_usec = 1, .hostname = "again"}) == 0);
+        say_links(f);
+        assert(f->n_links == 2);
+        assert(host_link_send_bytes(f->link, FRAME_ARG, "cat", 3) == 0);
+        assert(host_link_send_start(f->link, &(StartMessage){1000, 1000, START_STDIN}) == 0);
+        say_started(f);
+        assert(host_link_send_stdin(f->link, data, STDIN_WINDOW_BYTES) == 1); /* the window is whole again */
+        assert(take_input(f) == STDIN_WINDOW_BYTES);
+        say_exited(f);
+        assert(f->n_started == 2 && f->n_exited == 2 && f->n_broken == 0);
+        fixture_free(f);
+}
+
+static void a_clone_is_greeted_without_hello(void) {
+        Fixture *f = fixture_new();
+
+        host_link_skip_hello(f->link);
+        assert(host_link_send_setup(f->link, &(SetupMessage){.realtime_usec = 1, .hostname = "clone"}) == 0);
+        say_links(f);
+        assert(f->n_links == 1 && f->n_broken == 0);
+        fixture_free(f);
+}
+
 static void expect_broken(Fixture *f, const char *words) {
         assert(f->n_broken == 1 && strstr(f->reason, words));
         settle(f);
@@ -331,6 +364,8 @@ static void what_is_not_its_turn_cannot_be_sent(void) {
 
 int main(void) {
         a_run_in_order_is_heard_whole();
+        a_guest_takes_one_command_after_another();
+        a_clone_is_greeted_without_hello();
         frames_out_of_order_end_the_link();
         frames_that_are_the_hosts_or_nobodys_end_the_link();
         a_broken_header_ends_the_link();

@@ -104,22 +104,24 @@ static int on_signal(Session *session, const Frame *frame) {
         return 0;
 }
 
+#define IDLE    (1U << SESSION_READY | 1U << SESSION_ENDED)
+#define COMMAND (1U << SESSION_RUNNING | 1U << SESSION_KILLED | 1U << SESSION_ENDED)
+
 typedef struct Handler {
         uint8_t type;
-        SessionState from;
-        SessionState to;
+        unsigned states; /* bits of SessionState: whose turn it is */
         int (*handle)(Session *session, const Frame *frame);
 } Handler;
 
 static const Handler handlers[] = {
-        {FRAME_SETUP,     SESSION_HELLO,   SESSION_HELLO, on_setup      },
-        {FRAME_ARG,       SESSION_READY,   SESSION_READY, on_argument   },
-        {FRAME_ENV,       SESSION_READY,   SESSION_READY, on_environment},
-        {FRAME_SCRIPT,    SESSION_READY,   SESSION_READY, on_script     },
-        {FRAME_START,     SESSION_READY,   SESSION_READY, on_start      },
-        {FRAME_STDIN,     SESSION_RUNNING, SESSION_ENDED, on_stdin      },
-        {FRAME_STDIN_EOF, SESSION_RUNNING, SESSION_ENDED, on_stdin      },
-        {FRAME_SIGNAL,    SESSION_RUNNING, SESSION_ENDED, on_signal     },
+        {FRAME_SETUP,     1U << SESSION_HELLO | IDLE, on_setup      },
+        {FRAME_ARG,       IDLE,                       on_argument   },
+        {FRAME_ENV,       IDLE,                       on_environment},
+        {FRAME_SCRIPT,    IDLE,                       on_script     },
+        {FRAME_START,     IDLE,                       on_start      },
+        {FRAME_STDIN,     COMMAND,                    on_stdin      },
+        {FRAME_STDIN_EOF, COMMAND,                    on_stdin      },
+        {FRAME_SIGNAL,    COMMAND,                    on_signal     },
 };
 
 int session_dispatch(Session *session, const Frame *frame) {
@@ -130,8 +132,7 @@ int session_dispatch(Session *session, const Frame *frame) {
                 return log_errno(r, "frame of type 0x%02x and %zu bytes", frame->type, frame->size);
 
         for (size_t i = 0; i < ELEMENTSOF(handlers); i++)
-                if (handlers[i].type == frame->type && session->state >= handlers[i].from &&
-                    session->state <= handlers[i].to)
+                if (handlers[i].type == frame->type && handlers[i].states & 1U << session->state)
                         return handlers[i].handle(session, frame);
         return log_errno(-EPROTO, "frame of type 0x%02x out of order", frame->type);
 }

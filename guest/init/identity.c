@@ -68,20 +68,25 @@ static int format_uuid(char ret[static 38]) {
         return 0;
 }
 
+/* The first time our file is laid over the kernel's; a clone writes another id into the one that is there. */
 static int fresh_boot_id(void) {
         _cleanup_(fd_closep) int fd = -EBADF;
+        bool mounted;
         char uuid[38];
         int r;
 
         r = format_uuid(uuid);
         if (r < 0)
                 return r;
-        fd = open(BOOT_ID_OURS, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+        mounted = access(BOOT_ID_OURS, F_OK) == 0;
+        fd = open(BOOT_ID_OURS, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0444);
         if (fd < 0)
                 return -errno;
         r = fd_write_all(fd, uuid, strlen(uuid));
         if (r < 0)
                 return r;
+        if (mounted)
+                return 0;
         return mount(BOOT_ID_OURS, BOOT_ID_KERNEL, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
 }
 

@@ -14,7 +14,7 @@ typedef enum SessionState {
         SESSION_READY, /* LINKS is sent; ARG, ENV, SCRIPT, START */
         SESSION_RUNNING,
         SESSION_KILLED, /* the main process ended; the rest dies and the pipes run dry */
-        SESSION_ENDED,  /* EXITED is sent; the host ends the machine */
+        SESSION_ENDED,  /* EXITED is sent: as READY, and what the host sent before it heard of it may still come */
 } SessionState;
 
 typedef struct Session {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The loop of a run: one poll(2) over the control port, SIGCHLD, the workload's two output pipes and its input pipe.
+/* The loop of a machine: one poll(2) over the control port, SIGCHLD, the workload's two output pipes and its input pipe.
  *
  * Nothing here may block or end init once the command runs. Output is read only while the outbox is empty, so a host that
  * does not read stops the workload at its pipes and loses nothing. When the main process has ended, all others are killed,
- * the pipes are read until they are dry, and EXITED is the last frame. */
+ * the pipes are read until they are dry, and EXITED is the command's last frame. Then the next one may come. */
 
 #include "init/session.h"
 
@@ -129,13 +129,15 @@ static void reap(Session *session) {
         while (read(session->signal_fd, &info, sizeof(info)) > 0)
                 ;
         for (;;) {
+                struct rusage usage;
                 int status;
-                pid_t pid = waitpid(-1, &status, WNOHANG);
+                pid_t pid = wait4(-1, &status, WNOHANG, &usage);
 
                 if (pid <= 0) {
                         session->childless = pid < 0 && errno == ECHILD;
                         return;
                 }
+                workload_add_usage(&session->workload, &usage);
                 if (pid == session->workload.pid && session->state == SESSION_RUNNING)
                         on_main_ended(session, status);
         }
@@ -180,6 +182,16 @@ static void give_credit(Session *session) {
                 outbox_put(&session->outbox, encoded, (size_t) n);
 }
 
+/* Nothing of a command is met by the next one, but for the files that it made. */
+static void end_command(Session *session) {
+        workload_done(&session->workload);
+        workload_init(&session->workload);
+        inbox_done(&session->inbox);
+        inbox_init(&session->inbox, -EBADF);
+        (void) unlink(session->ops->script_path);
+        session->state = SESSION_ENDED;
+}
+
 /* Of a killed workload: EXITED once all is reaped and all of its output has gone before. */
 static int end_if_dry(Session *session) {
         uint8_t encoded[EXITED_FRAME_SIZE];
@@ -201,7 +213,7 @@ static int end_if_dry(Session *session) {
         n = message_encode_exited(encoded, &exited);
         if (n < 0)
                 return (int) n;
-        session->state = SESSION_ENDED;
+        end_command(session);
         return outbox_put(&session->outbox, encoded, (size_t) n);
 }
 
@@ -212,7 +224,7 @@ static int pump(Session *session) {
 
                 if (r <= 0)
                         return r;
-                if (session->state >= SESSION_RUNNING) {
+                if (session->state == SESSION_RUNNING || session->state == SESSION_KILLED) {
                         give_credit(session);
                         if (outbox_is_empty(&session->outbox))
                                 forward_output(session);

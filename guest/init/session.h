@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One run over the control port, from HELLO to EXITED (docs/design.md, section 17.1). */
+/* A machine's talk over the control port: HELLO, SETUP, then commands one after another (docs/design.md, section 17.1). */
 
 #include <sys/types.h>
 

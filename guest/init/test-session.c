@@ -148,14 +148,18 @@ static uint32_t until_started(Host *host) {
         return pid;
 }
 
-static uint32_t start_shell(Host *host, const char *line, uint32_t flags) {
-        host_init(host);
-        until_ready(host);
+static uint32_t send_shell(Host *host, const char *line, uint32_t flags) {
         send_text(host, FRAME_ARG, "sh");
         send_text(host, FRAME_ARG, "-c");
         send_text(host, FRAME_ARG, line);
         send_start(host, flags);
         return until_started(host);
+}
+
+static uint32_t start_shell(Host *host, const char *line, uint32_t flags) {
+        host_init(host);
+        until_ready(host);
+        return send_shell(host, line, flags);
 }
 
 typedef struct Result {
@@ -333,6 +337,56 @@ static void streams_closed_early_are_no_end(void) {
         assert(r.exited.how == EXITED_NORMALLY && r.exited.status == 3);
 }
 
+static void a_script_of(Host *host, const char *text) {
+        send_text(host, FRAME_SCRIPT, text);
+        send_text(host, FRAME_ARG, host->script);
+        send_start(host, 0);
+        until_started(host);
+}
+
+/* A machine that ran a command takes another name and another command, and neither meets anything of the one before. */
+static void commands_follow_one_another(void) {
+        Host host;
+        Frame frame;
+        Result r;
+
+        start_shell(&host, "sleep 1000 & head -c 50000000 /dev/zero | tail -c 1 >/dev/null; exit 7", START_STDIN);
+        r = until_exited(&host);
+        assert(r.exited.status == 7 && r.exited.user_usec + r.exited.system_usec > 0);
+        send_text(&host, FRAME_STDIN, "on its way when the command ended");
+        send_setup(&host, "another");
+        frame = receive(&host);
+        assert(frame.type == FRAME_LINKS);
+
+        send_shell(&host, "cat; echo end", START_STDIN);
+        send_text(&host, FRAME_STDIN, "fresh ");
+        host_send(&host, FRAME_STDIN_EOF, NULL, 0);
+        r = until_exited(&host);
+        assert(strcmp(r.out[0], "fresh end\n") == 0 && r.exited.status == 0);
+
+        a_script_of(&host, "#!/bin/sh\necho one\n");
+        r = until_exited(&host);
+        assert(strcmp(r.out[0], "one\n") == 0);
+        a_script_of(&host, "#!/bin/sh\necho two\n");
+        r = until_exited(&host);
+        assert(strcmp(r.out[0], "two\n") == 0);
+        host_done(&host, 0);
+}
+
+/* What a command used is told of it alone. */
+static void usage_is_counted_anew_for_each_command(void) {
+        Host host;
+        Result first, second;
+
+        start_shell(&host, "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", 0);
+        first = until_exited(&host);
+        send_shell(&host, ":", 0);
+        second = until_exited(&host);
+        assert(second.exited.user_usec < first.exited.user_usec);
+        assert(second.exited.duration_usec < first.exited.duration_usec);
+        host_done(&host, 0);
+}
+
 static void a_signal_of_the_host_reaches_the_group(void) {
         uint8_t encoded[SIGNAL_FRAME_SIZE];
         Host host;
@@ -380,6 +434,10 @@ static void frames_out_of_order_end_the_session(void) {
 
         host_init(&host);
         until_ready(&host);
+        send_text(&host, FRAME_STDIN, "for no command");
+        expect_failed(&host, EPROTO, "out of order");
+
+        start_shell(&host, "sleep 60", 0);
         send_setup(&host, "again");
         expect_failed(&host, EPROTO, "out of order");
 
@@ -431,6 +489,8 @@ int main(void) {
         all_output_comes_before_the_end();
         the_end_of_the_main_process_takes_the_others_along();
         streams_closed_early_are_no_end();
+        commands_follow_one_another();
+        usage_is_counted_anew_for_each_command();
         a_signal_of_the_host_reaches_the_group();
         a_host_that_does_not_read_stops_the_command_and_loses_nothing();
         frames_out_of_order_end_the_session();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Starts the one command of a run. Nothing of init's is in its reach: every fd of ours is close-on-exec, signals and
+/* Starts a command. Nothing of init's is in its reach: every fd of ours is close-on-exec, signals and
  * their mask are as a fresh process expects them, and no_new_privs makes set-uid programs ordinary ones. */
 
 #include "init/workload.h"
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -187,19 +188,26 @@ int workload_spawn(Workload *workload, const Command *command, const StartMessag
         return 0;
 }
 
+void workload_add_usage(Workload *workload, const struct rusage *usage) {
+        struct rusage *sum = &workload->usage;
+
+        timeradd(&sum->ru_utime, &usage->ru_utime, &sum->ru_utime);
+        timeradd(&sum->ru_stime, &usage->ru_stime, &sum->ru_stime);
+        if (usage->ru_maxrss > sum->ru_maxrss)
+                sum->ru_maxrss = usage->ru_maxrss;
+}
+
 static uint64_t timeval_usec(const struct timeval *tv) {
         return (uint64_t) tv->tv_sec * 1000000U + (uint64_t) tv->tv_usec;
 }
 
 void workload_result(const Workload *workload, int wait_status, ExitedMessage *ret) {
-        struct rusage usage = {0};
         int exec_error;
 
-        getrusage(RUSAGE_CHILDREN, &usage);
         *ret = (ExitedMessage){
-                .user_usec = timeval_usec(&usage.ru_utime),
-                .system_usec = timeval_usec(&usage.ru_stime),
-                .max_rss_kib = (uint64_t) usage.ru_maxrss,
+                .user_usec = timeval_usec(&workload->usage.ru_utime),
+                .system_usec = timeval_usec(&workload->usage.ru_stime),
+                .max_rss_kib = (uint64_t) workload->usage.ru_maxrss,
                 .duration_usec = monotonic_usec() - workload->started_usec,
         };
 

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "init/command.h"
@@ -17,6 +18,7 @@ typedef struct Workload {
         int stderr_fd;
         int exec_fd; /* holds the errno of an execve(2) that failed */
         uint64_t started_usec;
+        struct rusage usage; /* of every process reaped since it started: sums, and the largest ru_maxrss */
 } Workload;
 
 void workload_init(Workload *workload);
@@ -26,7 +28,10 @@ void workload_done(Workload *workload);
  * of start and no way to more, no fd but its three streams, and stands in $HOME. 0, or -errno. */
 int workload_spawn(Workload *workload, const Command *command, const StartMessage *start);
 
-/* How the reaped main process ended: wait_status is from waitpid(2). Times are those of everything reaped so far. */
+/* A process of it was reaped: wait4(2). */
+void workload_add_usage(Workload *workload, const struct rusage *usage);
+
+/* How the reaped main process ended: wait_status is from wait4(2). */
 void workload_result(const Workload *workload, int wait_status, ExitedMessage *ret);
 
 uint64_t monotonic_usec(void);

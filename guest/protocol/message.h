@@ -15,7 +15,7 @@
 
 #include "protocol/frame.h"
 
-#define MESSAGE_PROTOCOL_VERSION 1U
+#define MESSAGE_PROTOCOL_VERSION 2U
 
 typedef enum FrameType {
         /* host to guest */

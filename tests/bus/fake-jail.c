@@ -163,41 +163,52 @@ static void run_command(const char *name, const char *argument) {
                 say_exited(EXITED_NORMALLY, strcmp(name, "exit") == 0 ? (uint32_t) atoi(argument) : 0);
 }
 
-static void greet(void) {
-        uint8_t hello[HELLO_FRAME_SIZE_MAX], links[LINKS_FRAME_SIZE_MAX];
+static void say_links(void) {
+        uint8_t links[LINKS_FRAME_SIZE_MAX];
         LinksMessage m = {.n_links = 1, .links = {{1, 9, "lo"}}};
 
         if (fails("link")) {
                 m.n_links = 2;
                 m.links[1] = (GuestLink){2, 1, "eth0"};
         }
+        send_all(CONTROL_FD, links, (size_t) message_encode_links(links, &m));
+}
+
+static void greet(void) {
+        uint8_t hello[HELLO_FRAME_SIZE_MAX];
+
         send_all(CONTROL_FD, hello,
                  (size_t) message_encode_hello(hello, &(HelloMessage){MESSAGE_PROTOCOL_VERSION, "6.1.0-fake"}));
         if (next_frame().type != FRAME_SETUP)
                 _exit(1);
-        send_all(CONTROL_FD, links, (size_t) message_encode_links(links, &m));
+        say_links();
 }
 
-static void guest(void) {
+static void serve_command(void) {
         char arguments[2][256] = {"", ""};
         uint8_t started[STARTED_FRAME_SIZE];
         size_t n = 0;
         Frame frame;
 
+        while ((frame = next_frame()).type != FRAME_START)
+                if (frame.type == FRAME_SETUP)
+                        say_links();
+                else if (frame.type == FRAME_ARG && n < 2)
+                        snprintf(arguments[n++], sizeof(arguments[0]), "%.*s", (int) frame.size,
+                                 (const char *) frame.data);
+        send_all(CONTROL_FD, started, (size_t) message_encode_started(started, 77));
+        run_command(arguments[0], arguments[1]);
+}
+
+static void guest(void) {
         frame_reader_init(&reader);
         serve_qmp();
         if (fails("silent"))
                 for (;;)
                         pause();
         greet();
-        while ((frame = next_frame()).type != FRAME_START)
-                if (frame.type == FRAME_ARG && n < 2)
-                        snprintf(arguments[n++], sizeof(arguments[0]), "%.*s", (int) frame.size,
-                                 (const char *) frame.data);
-        send_all(CONTROL_FD, started, (size_t) message_encode_started(started, 77));
-        run_command(arguments[0], arguments[1]);
         for (;;)
-                pause();
+                serve_command();
 }
 
 /* ---- the jail ---- */
