@@ -20,7 +20,7 @@ static void tell_cause(Run *run) {
                 run_event(run, EVENT_TIMEOUT_REACHED, o);
         } else if (run->outcome == OUTCOME_OUT_OF_MEMORY) {
                 o = json_object_new_object();
-                json_add_u64(o, "memory_max_bytes", run->plan->memory_max_bytes);
+                json_add_u64(o, "memory_max_bytes", vm_plan(run->vm)->memory_max_bytes);
                 run_event(run, EVENT_MEMORY_EXHAUSTED, o);
         } else if (run->outcome == OUTCOME_CANCELLED && !run->cancelled_by) {
                 o = json_object_new_object();
@@ -80,7 +80,6 @@ void run_end(Run *run, const VmEnd *end) {
                 queue_release(run);
         if (end)
                 run->vm = vm_free(run->vm);
-        run->plan = plan_free(run->plan);
         run_set_state(run, RUN_ENDED);
         run_clients_finish(run);
         manager_run_ended(run);

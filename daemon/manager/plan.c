@@ -7,6 +7,7 @@
 #include "manager/plan.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "common/strv.h"
 #include "manager/jail.h"
@@ -27,7 +28,23 @@ enum {
 
 #define KERNEL_OPTIONS "console=hvc0 quiet panic=-1 cryptomgr.notests ephemeral.disk_mib="
 
-#define FD(what) (JAIL_FIRST_FD + (int) (what))
+/* The first four have the same numbers in every kind. */
+static const PlanFd fds_of_cold[] = {PLAN_FD_IMAGE,   PLAN_FD_QMP,    PLAN_FD_CONSOLE,
+                                     PLAN_FD_CONTROL, PLAN_FD_KERNEL, PLAN_FD_INITRD};
+static const PlanFd fds_of_template[] = {PLAN_FD_IMAGE,  PLAN_FD_QMP,    PLAN_FD_CONSOLE, PLAN_FD_CONTROL,
+                                         PLAN_FD_KERNEL, PLAN_FD_INITRD, PLAN_FD_RAM};
+static const PlanFd fds_of_clone[] = {PLAN_FD_IMAGE,   PLAN_FD_QMP, PLAN_FD_CONSOLE,
+                                      PLAN_FD_CONTROL, PLAN_FD_RAM, PLAN_FD_STATE};
+
+static const struct {
+        const char *name;
+        const PlanFd *fds;
+        size_t n_fds;
+} kinds[] = {
+        [PLAN_COLD] = {"cold",     fds_of_cold,     ELEMENTSOF(fds_of_cold)    },
+        [PLAN_TEMPLATE] = {"template", fds_of_template, ELEMENTSOF(fds_of_template)},
+        [PLAN_CLONE] = {"clone",    fds_of_clone,    ELEMENTSOF(fds_of_clone)   },
+};
 
 const PlanDevice plan_devices[] = {
         {"image",   "virtio-blk-device"   },
@@ -38,113 +55,96 @@ const PlanDevice plan_devices[] = {
         {NULL,      NULL                  },
 };
 
-static int add_all(char ***argv, const char *const *more) {
-        return strv_add_all(argv, (char *const *) more);
+const char *plan_kind_name(PlanKind kind) {
+        return kinds[kind].name;
 }
 
-static int add_machine(char ***argv, const PlanInput *in) {
-        static const char *const board[] = {
-                "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
-                /* acpi: the stock kernel finds virtio-mmio by it. pit, pic, rtc: without them it hangs under TCG. */
-                "-machine",
-                "microvm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=off,usb=off,pcie=off,"
-                "dump-guest-core=off,x-option-roms=off",
-                /* the modern transport, which also has no SCSI pass-through */
-                "-global", "virtio-mmio.force-legacy=false", NULL};
-        static const char *const kvm[] = {"-accel", "kvm", "-cpu", "host,-vmx,-svm", NULL};
-        int r;
+int plan_fd_number(PlanKind kind, PlanFd fd) {
+        for (size_t i = 0; i < kinds[kind].n_fds; i++)
+                if (kinds[kind].fds[i] == fd)
+                        return JAIL_FIRST_FD + (int) i;
+        return -1;
+}
 
-        r = add_all(argv, board);
-        if (r < 0)
-                return r;
-        if (in->kvm)
-                r = add_all(argv, kvm);
-        else {
-                r = strv_add(argv, "-accel");
-                if (r >= 0)
-                        r = strv_addf(argv, "tcg,tb-size=%d", TCG_BUFFER_MIB);
-                if (r >= 0)
-                        r = strv_add(argv, "-cpu");
-                if (r >= 0)
-                        r = strv_add(argv, TCG_CPU);
+/* The arguments as they grow; the first error stays. */
+typedef struct Arguments {
+        char **argv;
+        int error;
+} Arguments;
+
+static void add(Arguments *a, const char *argument) {
+        if (a->error >= 0)
+                a->error = strv_add(&a->argv, argument);
+}
+
+#define add_option(a, name, ...)                                                                                      \
+        do {                                                                                                          \
+                add(a, name);                                                                                         \
+                if ((a)->error >= 0)                                                                                  \
+                        (a)->error = strv_addf(&(a)->argv, __VA_ARGS__);                                              \
+        } while (false)
+
+static void add_machine(Arguments *a, const PlanInput *in) {
+        add(a, in->qemu);
+        add_option(a, "-bios", "%s", in->firmware);
+        add(a, "-nodefaults");
+        add(a, "-no-user-config");
+        add(a, "-no-reboot");
+        add_option(a, "-display", "none");
+        /* acpi: the stock kernel finds virtio-mmio by it. pit, pic, rtc: without them it hangs under TCG. mem-merge: what two
+         * guests have in common is nobody's business, and it is shared by the template already. */
+        add_option(a, "-machine",
+                   "microvm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=off,usb=off,pcie=off,"
+                   "dump-guest-core=off,mem-merge=off,x-option-roms=off%s",
+                   in->kind == PLAN_COLD ? "" : ",memory-backend=ram");
+        /* the modern transport, which also has no SCSI pass-through */
+        add_option(a, "-global", "virtio-mmio.force-legacy=false");
+        if (in->kvm) {
+                add_option(a, "-accel", "kvm");
+                add_option(a, "-cpu", "host,-vmx,-svm");
+        } else {
+                add_option(a, "-accel", "tcg,tb-size=%d", TCG_BUFFER_MIB);
+                add_option(a, "-cpu", TCG_CPU);
         }
-        if (r >= 0)
-                r = strv_add(argv, "-smp");
-        if (r >= 0)
-                r = strv_addf(argv, "%u", in->vcpus);
-        if (r >= 0)
-                r = strv_add(argv, "-m");
-        if (r >= 0)
-                r = strv_addf(argv, "%luM", (unsigned long) in->memory_mib);
-        return r;
+        add_option(a, "-smp", "%u", in->vcpus);
+        add_option(a, "-m", "%luM", (unsigned long) in->memory_mib);
+        if (in->kind != PLAN_COLD)
+                add_option(a, "-object", "memory-backend-file,id=ram,size=%luM,mem-path=/proc/self/fd/%d,share=%s",
+                           (unsigned long) in->memory_mib, plan_fd_number(in->kind, PLAN_FD_RAM),
+                           in->kind == PLAN_TEMPLATE ? "on" : "off");
 }
 
-static int add_kernel(char ***argv, const PlanInput *in) {
-        int r;
-
-        r = strv_add(argv, "-kernel");
-        if (r >= 0)
-                r = strv_addf(argv, "/proc/self/fd/%d", FD(PLAN_FD_KERNEL));
-        if (r >= 0)
-                r = strv_add(argv, "-initrd");
-        if (r >= 0)
-                r = strv_addf(argv, "/proc/self/fd/%d", FD(PLAN_FD_INITRD));
-        if (r >= 0)
-                r = strv_add(argv, "-append");
-        if (r >= 0 && in->kvm)
-                r = strv_addf(argv, KERNEL_OPTIONS "%lu", (unsigned long) in->disk_mib);
-        else if (r >= 0)
-                r = strv_addf(argv, KERNEL_OPTIONS "%lu " TCG_CLOCK "=%lu", (unsigned long) in->disk_mib,
-                              (unsigned long) in->tsc_khz);
-        return r;
+static void add_kernel(Arguments *a, const PlanInput *in) {
+        add_option(a, "-kernel", "/proc/self/fd/%d", plan_fd_number(in->kind, PLAN_FD_KERNEL));
+        add_option(a, "-initrd", "/proc/self/fd/%d", plan_fd_number(in->kind, PLAN_FD_INITRD));
+        if (in->kvm)
+                add_option(a, "-append", KERNEL_OPTIONS "%lu", (unsigned long) in->disk_mib);
+        else
+                add_option(a, "-append", KERNEL_OPTIONS "%lu " TCG_CLOCK "=%lu", (unsigned long) in->disk_mib,
+                           (unsigned long) in->tsc_khz);
 }
 
-static int add_devices(char ***argv) {
-        int r;
-
-        r = strv_add(argv, "-add-fd");
-        if (r >= 0)
-                r = strv_addf(argv, "fd=%d,set=1", FD(PLAN_FD_IMAGE));
-        if (r >= 0)
-                r = add_all(
-                        argv,
-                        (const char *const[]){
-                                "-blockdev",
-                                "driver=file,node-name=image-file,filename=/dev/fdset/1,read-only=on,locking=off",
-                                "-blockdev", "driver=raw,node-name=image,file=image-file,read-only=on", "-device",
-                                "virtio-blk-device,id=image,drive=image,discard=off,write-zeroes=off,config-wce=off",
-                                "-object", "rng-builtin,id=random", "-device",
-                                "virtio-rng-device,id=entropy,rng=random", "-device",
-                                "virtio-serial-device,id=serial,max_ports=8", NULL});
-        if (r >= 0)
-                r = strv_add(argv, "-chardev");
-        if (r >= 0)
-                r = strv_addf(argv, "socket,id=console,fd=%d", FD(PLAN_FD_CONSOLE));
-        if (r >= 0)
-                r = add_all(argv,
-                            (const char *const[]){"-device", "virtconsole,id=console,chardev=console,name=console",
-                                                  "-chardev", NULL});
-        if (r >= 0)
-                r = strv_addf(argv, "socket,id=control,fd=%d", FD(PLAN_FD_CONTROL));
-        if (r >= 0)
-                r = add_all(argv, (const char *const[]){
-                                          "-device", "virtserialport,id=control,chardev=control,name=control", NULL});
-        return r;
+static void add_devices(Arguments *a, PlanKind kind) {
+        add_option(a, "-add-fd", "fd=%d,set=1", plan_fd_number(kind, PLAN_FD_IMAGE));
+        add_option(a, "-blockdev", "driver=file,node-name=image-file,filename=/dev/fdset/1,read-only=on,locking=off");
+        add_option(a, "-blockdev", "driver=raw,node-name=image,file=image-file,read-only=on");
+        add_option(a, "-device", "virtio-blk-device,id=image,drive=image,discard=off,write-zeroes=off,config-wce=off");
+        add_option(a, "-object", "rng-builtin,id=random");
+        add_option(a, "-device", "virtio-rng-device,id=entropy,rng=random");
+        add_option(a, "-device", "virtio-serial-device,id=serial,max_ports=8");
+        add_option(a, "-chardev", "socket,id=console,fd=%d", plan_fd_number(kind, PLAN_FD_CONSOLE));
+        add_option(a, "-device", "virtconsole,id=console,chardev=console,name=console");
+        add_option(a, "-chardev", "socket,id=control,fd=%d", plan_fd_number(kind, PLAN_FD_CONTROL));
+        add_option(a, "-device", "virtserialport,id=control,chardev=control,name=control");
 }
 
-static int add_monitor(char ***argv) {
-        int r;
-
-        r = strv_add(argv, "-chardev");
-        if (r >= 0)
-                r = strv_addf(argv, "socket,id=qmp,fd=%d", FD(PLAN_FD_QMP));
-        if (r >= 0)
-                r = add_all(argv, (const char *const[]){
-                                          "-mon", "chardev=qmp,mode=control", "-sandbox",
-                                          "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
-                                          "-S", /* nothing executes before its devices were looked at */
-                                          NULL});
-        return r;
+static void add_monitor(Arguments *a, PlanKind kind) {
+        add_option(a, "-chardev", "socket,id=qmp,fd=%d", plan_fd_number(kind, PLAN_FD_QMP));
+        add_option(a, "-mon", "chardev=qmp,mode=control");
+        add_option(a, "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
+        add(a, "-S"); /* nothing executes before its devices were looked at */
+        if (kind == PLAN_CLONE)
+                add_option(a, "-incoming", "defer"); /* its capabilities are told over QMP first */
 }
 
 uint64_t plan_memory_max_bytes(uint64_t memory_mib, bool kvm) {
@@ -153,32 +153,28 @@ uint64_t plan_memory_max_bytes(uint64_t memory_mib, bool kvm) {
 
 int plan_make(const PlanInput *input, Plan **ret) {
         _cleanup_(plan_freep) Plan *p = calloc(1, sizeof(*p));
-        int r;
+        Arguments arguments = {0};
 
         if (!p)
                 return -ENOMEM;
+        p->kind = input->kind;
         p->kvm = input->kvm;
         p->vcpus = input->vcpus;
         p->memory_mib = input->memory_mib;
         p->memory_max_bytes = plan_memory_max_bytes(input->memory_mib, input->kvm);
         p->tasks_max = QEMU_TASKS + input->vcpus;
         p->cpu_quota_usec = (uint64_t) input->vcpus * 1000000;
+        p->n_fds = kinds[input->kind].n_fds;
+        memcpy(p->fds, kinds[input->kind].fds, p->n_fds * sizeof(PlanFd));
 
-        r = strv_add(&p->arguments, input->qemu);
-        if (r >= 0)
-                r = strv_add(&p->arguments, "-bios");
-        if (r >= 0)
-                r = strv_add(&p->arguments, input->firmware);
-        if (r >= 0)
-                r = add_machine(&p->arguments, input);
-        if (r >= 0)
-                r = add_kernel(&p->arguments, input);
-        if (r >= 0)
-                r = add_devices(&p->arguments);
-        if (r >= 0)
-                r = add_monitor(&p->arguments);
-        if (r < 0)
-                return r;
+        add_machine(&arguments, input);
+        if (input->kind != PLAN_CLONE)
+                add_kernel(&arguments, input);
+        add_devices(&arguments, input->kind);
+        add_monitor(&arguments, input->kind);
+        p->arguments = arguments.argv;
+        if (arguments.error < 0)
+                return arguments.error;
         *ret = TAKE_PTR(p);
         return 0;
 }

@@ -5,22 +5,35 @@
  * test compares. Nothing of the run's own content (command, input) is in it. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/cleanup.h"
 
-/* The fds that the machine is given, in the order in which the jail numbers them from JAIL_FIRST_FD on. */
+/* Three ways to a guest that waits for a command. All have the same devices, or a template's state would not fit its clones. */
+typedef enum PlanKind {
+        PLAN_COLD,     /* boots, in memory of its own */
+        PLAN_TEMPLATE, /* boots, in a memfd that is kept */
+        PLAN_CLONE,    /* goes on where a template was frozen, on a private mapping of its memory */
+} PlanKind;
+
+const char *plan_kind_name(PlanKind kind); /* "cold", … */
+
+/* What a machine is given by fd. Which of them, and in which order the jail numbers them from JAIL_FIRST_FD on, says Plan.fds. */
 typedef enum PlanFd {
-        PLAN_FD_KERNEL,
-        PLAN_FD_INITRD,
         PLAN_FD_IMAGE,
         PLAN_FD_QMP,
         PLAN_FD_CONSOLE,
         PLAN_FD_CONTROL,
+        PLAN_FD_KERNEL,
+        PLAN_FD_INITRD,
+        PLAN_FD_RAM,   /* memfd(2) of exactly memory_mib; a clone's is sealed */
+        PLAN_FD_STATE, /* of the devices and processors of a frozen machine; read from its offset */
         PLAN_FD_COUNT,
 } PlanFd;
 
 typedef struct PlanInput {
+        PlanKind kind;
         const char *qemu;     /* path of the program */
         const char *firmware; /* qemu_firmware() */
         bool kvm;
@@ -37,7 +50,10 @@ typedef struct PlanDevice {
 } PlanDevice;
 
 typedef struct Plan {
+        PlanKind kind;
         char **arguments; /* QEMU and its arguments */
+        PlanFd fds[PLAN_FD_COUNT];
+        size_t n_fds;
         bool kvm;
         unsigned vcpus;
         uint64_t memory_mib;
@@ -52,6 +68,9 @@ uint64_t plan_memory_max_bytes(uint64_t memory_mib, bool kvm);
 /* 0 or -ENOMEM. */
 int plan_make(const PlanInput *input, Plan **ret);
 Plan *plan_free(Plan *p);
+
+/* The number of that fd inside the jail, -1 if a machine of this kind has none. */
+int plan_fd_number(PlanKind kind, PlanFd fd);
 
 /* Exactly these devices are in a planned machine, beside what the board itself brings; ends with an id of NULL. */
 extern const PlanDevice plan_devices[];

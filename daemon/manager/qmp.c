@@ -153,13 +153,25 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
 }
 
 /* The socket takes far more than QMP_CALLS_MAX commands: what it does not take at once is an error. */
-static int send_line(int fd, const char *text, size_t size) {
+static int send_line(int fd, const char *text, size_t size, int passed_fd) {
         struct iovec parts[] = {
                 {(char *) text, size},
                 {(char *) "\n", 1   }
         };
+        union {
+                struct cmsghdr header;
+                char space[CMSG_SPACE(sizeof(int))];
+        } control = {0};
         struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
-        ssize_t n = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n;
+
+        if (passed_fd >= 0) {
+                control.header = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+                memcpy(CMSG_DATA(&control.header), &passed_fd, sizeof(int));
+                message.msg_control = &control;
+                message.msg_controllen = sizeof(control);
+        }
+        n = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 
         if (n < 0)
                 return -errno;
@@ -167,6 +179,11 @@ static int send_line(int fd, const char *text, size_t size) {
 }
 
 int qmp_call(Qmp *q, const char *command, json_object *arguments, QmpReplyHandler handler, void *userdata) {
+        return qmp_call_with_fd(q, command, arguments, -EBADF, handler, userdata);
+}
+
+int qmp_call_with_fd(
+        Qmp *q, const char *command, json_object *arguments, int fd, QmpReplyHandler handler, void *userdata) {
         json_object *message;
         const char *text;
         size_t size = 0;
@@ -183,7 +200,7 @@ int qmp_call(Qmp *q, const char *command, json_object *arguments, QmpReplyHandle
         if (arguments)
                 json_object_object_add(message, "arguments", json_object_get(arguments));
         text = json_object_to_json_string_length(message, JSON_C_TO_STRING_PLAIN, &size);
-        r = text ? send_line(q->fd, text, size) : -ENOMEM;
+        r = text ? send_line(q->fd, text, size, fd) : -ENOMEM;
         json_object_put(message);
         if (r < 0)
                 return r;

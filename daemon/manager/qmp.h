@@ -39,4 +39,8 @@ int qmp_fd(const Qmp *q); /* borrowed */
  * QMP_CALLS_MAX open calls. */
 int qmp_call(Qmp *q, const char *command, json_object *arguments, QmpReplyHandler handler, void *userdata);
 
+/* The same, and QEMU gets a duplicate of fd with it (for `getfd`). */
+int qmp_call_with_fd(
+        Qmp *q, const char *command, json_object *arguments, int fd, QmpReplyHandler handler, void *userdata);
+
 DEFINE_CLEANUP(Qmp *, qmp_free);

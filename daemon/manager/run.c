@@ -135,7 +135,6 @@ Run *run_free(Run *run) {
         journal_run_free(run->journal);
         timeline_free(run->timeline);
         console_free(run->console);
-        plan_free(run->plan);
         request_free(run->request);
         json_object_put(run->isolation);
         json_object_put(run->result);

@@ -24,7 +24,6 @@
 #include "common/journal-run.h"
 #include "manager/console.h"
 #include "manager/outcome.h"
-#include "manager/plan.h"
 #include "manager/request.h"
 #include "manager/timeline.h"
 #include "manager/vm.h"
@@ -62,7 +61,6 @@ struct Run {
         Console *console;
         RunClients *clients;
 
-        Plan *plan;
         Vm *vm;
         json_object *isolation;                             /* as in the event; NULL until verified */
         bool stdin_open;                                    /* SendInput may add to it */

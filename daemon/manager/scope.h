@@ -26,6 +26,7 @@ typedef struct ScopeSettings {
         uint64_t memory_max_bytes;
         uint64_t tasks_max;
         uint64_t cpu_quota_usec; /* CPU time per second of wall clock */
+        uint64_t cpu_weight;     /* CPUWeight=, 1 … 10000; 0: the default */
         bool kvm;                /* the only device beside /dev/null */
         bool bound;              /* ends with ephemerald, also when that dies: of no use to anybody else */
 } ScopeSettings;

@@ -30,7 +30,7 @@ static void on_ready(Vm *vm, const char *kernel, uint64_t boot_usec, void *userd
         json_object *ready = json_object_new_object();
         int r;
 
-        if (run->plan->kvm)
+        if (vm_plan(vm)->kvm)
                 accelerator_worked(&run->manager->accelerator);
         run->isolation = isolation_to_json(vm_isolation(vm));
         run_event(run, EVENT_ISOLATION_VERIFIED, json_object_get(run->isolation));
@@ -86,10 +86,9 @@ static char *with_console(Run *run, const char *reason) {
 static void on_gone(Vm *vm, const VmEnd *end, void *userdata) {
         Run *run = userdata;
 
-        if (!end->was_ready && end->reason && run->state == RUN_STARTING && run->plan->kvm &&
+        if (!end->was_ready && end->reason && run->state == RUN_STARTING && vm_plan(vm)->kvm &&
             accelerator_failed(&run->manager->accelerator, end->reason)) {
                 run->vm = vm_free(run->vm);
-                run->plan = plan_free(run->plan);
                 start_machine(run);
                 return;
         }
@@ -105,22 +104,23 @@ static const VmHandlers vm_handlers = {
         .on_gone = on_gone,
 };
 
-static void tell_starting(Run *run, const Image *image) {
+static void tell_starting(Run *run, const Plan *plan, const Image *image) {
         json_object *o = json_object_new_object();
 
-        json_add_string(o, "path", "cold");
-        json_add_string(o, "accelerator", run->plan->kvm ? "kvm" : "tcg");
+        json_add_string(o, "path", plan_kind_name(plan->kind));
+        json_add_string(o, "accelerator", plan->kvm ? "kvm" : "tcg");
         json_add_string(o, "image", image->name);
         json_add_string(o, "image_digest", image->digest);
         json_add_string(o, "unit", run->unit);
-        json_add_u64(o, "vcpus", run->plan->vcpus);
-        json_add_u64(o, "memory_mib", run->plan->memory_mib);
+        json_add_u64(o, "vcpus", plan->vcpus);
+        json_add_u64(o, "memory_mib", plan->memory_mib);
         run_event(run, EVENT_VM_STARTING, o);
 }
 
-static int make_plan(Run *run, const Qemu *qemu) {
+static int make_plan(Run *run, const Qemu *qemu, Plan **ret) {
         Manager *m = run->manager;
         PlanInput input = {
+                .kind = PLAN_COLD,
                 .qemu = qemu_binary(qemu),
                 .firmware = qemu_firmware(qemu),
                 .kvm = m->accelerator.kvm,
@@ -130,31 +130,44 @@ static int make_plan(Run *run, const Qemu *qemu) {
                 .tsc_khz = m->host.tsc_khz,
         };
 
-        return plan_make(&input, &run->plan);
+        return plan_make(&input, ret);
+}
+
+/* KVM that was never seen to work is not waited for as long. */
+static uint64_t boot_usec(const Accelerator *accelerator) {
+        return (accelerator->kvm && !accelerator->proven ? KVM_BOOT_TIMEOUT_SEC : BOOT_TIMEOUT_SEC) * USEC_PER_SEC;
 }
 
 static int launch(Run *run, const Qemu *qemu, const Image *image, char **reterr_text) {
         _cleanup_(strv_freep) char **binds = NULL;
+        _cleanup_(plan_freep) Plan *plan = NULL;
+        _cleanup_(freep) char *unit = NULL, *description = NULL;
         VmHandlers handlers = vm_handlers;
         VmSettings settings = {
                 .id = run->id,
-                .image = image,
-                .boot_usec = (run->manager->accelerator.kvm && !run->manager->accelerator.proven ? KVM_BOOT_TIMEOUT_SEC
-                                                                                                 : BOOT_TIMEOUT_SEC) *
-                             USEC_PER_SEC,
+                .files = VM_NO_FILES,
+                .boot_usec = boot_usec(&run->manager->accelerator),
         };
         int r;
 
-        r = make_plan(run, qemu);
+        r = make_plan(run, qemu, &plan);
+        if (r >= 0)
+                r = qemu_binds(qemu, plan->kvm, &binds);
         if (r < 0)
                 return r;
-        r = qemu_binds(qemu, run->plan->kvm, &binds);
-        if (r < 0)
-                return r;
-        settings.plan = run->plan;
+        if (asprintf(&unit, "ephemeral-vm-%s.scope", run->id) < 0)
+                return -ENOMEM;
+        if (asprintf(&description, "Virtual machine of %s", run->id) < 0)
+                return -ENOMEM;
+        settings.unit = unit;
+        settings.description = description;
         settings.binds = binds;
+        settings.files[PLAN_FD_IMAGE] = image->root_fd;
+        settings.files[PLAN_FD_KERNEL] = image->kernel_fd;
+        settings.files[PLAN_FD_INITRD] = image->initrd_fd;
         handlers.userdata = run;
-        tell_starting(run, image);
+        tell_starting(run, plan, image);
+        settings.plan = TAKE_PTR(plan);
         return vm_start(&run->manager->vm_environment, &settings, &handlers, &run->vm, reterr_text);
 }
 

@@ -69,7 +69,7 @@ static bool cgroup_is_empty(const char *control_group) {
 static void vm_finish(Vm *vm, unsigned n_processes, bool cgroup_gone) {
         Scope *last = vm->run_scope ? vm->run_scope : vm->boot_scope;
         VmEnd end = {
-                .was_ready = vm->ready,
+                .was_ready = vm->phase == VM_READY,
                 .reason = vm->reason,
                 .qemu = vm->qemu_end,
                 .unit = last ? scope_unit(last) : NULL,

@@ -33,12 +33,10 @@ static int on_console(sd_event_source *s, int fd, uint32_t revents, void *userda
         return 0;
 }
 
-static void on_hello(void *userdata, const HelloMessage *m) {
-        Vm *vm = userdata;
+void vm_greet(Vm *vm) {
         SetupMessage setup = {.realtime_usec = clock_realtime_usec()};
         int r;
 
-        snprintf(vm->kernel, sizeof(vm->kernel), "%s", m->kernel_release);
         snprintf(setup.hostname, sizeof(setup.hostname), "%s", vm->id);
         if (getrandom(setup.entropy, sizeof(setup.entropy), 0) != (ssize_t) sizeof(setup.entropy)) {
                 vm_fail(vm, "the kernel gives no random bytes");
@@ -48,6 +46,13 @@ static void on_hello(void *userdata, const HelloMessage *m) {
         explicit_bzero(&setup, sizeof(setup));
         if (r < 0)
                 vm_fail(vm, "the guest cannot be set up: %s", strerror(-r));
+}
+
+static void on_hello(void *userdata, const HelloMessage *m) {
+        Vm *vm = userdata;
+
+        snprintf(vm->kernel, sizeof(vm->kernel), "%s", m->kernel_release);
+        vm_greet(vm);
 }
 
 static void on_links(void *userdata, const LinksMessage *m) {
@@ -62,9 +67,8 @@ static void on_links(void *userdata, const LinksMessage *m) {
                 vm_fail(vm, "the guest was ready before its isolation was verified");
                 return;
         }
-        vm->ready = true;
-        vm->boot_deadline = sd_event_source_disable_unref(vm->boot_deadline);
-        vm->handlers.on_ready(vm, vm->kernel, clock_monotonic_usec() - vm->released_usec, vm->handlers.userdata);
+        vm_end_step(vm, VM_READY);
+        vm->handlers.on_ready(vm, vm->kernel, clock_monotonic_usec() - vm->step_usec, vm->handlers.userdata);
 }
 
 static void on_log(void *userdata, const char *text, size_t size) {
@@ -82,13 +86,24 @@ static void on_link_broken(void *userdata, const char *reason) {
         vm_link_broken(userdata, reason);
 }
 
-static const HostLinkHandlers greeting_handlers = {
-        .on_hello = on_hello,
-        .on_links = on_links,
-        .on_log = on_log,
-        .on_closed = on_link_closed,
-        .on_broken = on_link_broken,
-};
+/* While nobody has claimed it, what the guest says is the machine's own business; command_handlers: of its warm-up. */
+static HostLinkHandlers own_handlers(Vm *vm, const HostLinkHandlers *command_handlers) {
+        HostLinkHandlers h = command_handlers ? *command_handlers : (HostLinkHandlers){0};
+
+        h.on_hello = on_hello;
+        h.on_links = on_links;
+        h.on_log = on_log;
+        h.on_closed = on_link_closed;
+        h.on_broken = on_link_broken;
+        h.userdata = vm;
+        return h;
+}
+
+void vm_listen(Vm *vm, const HostLinkHandlers *command_handlers) {
+        HostLinkHandlers handlers = own_handlers(vm, command_handlers);
+
+        host_link_set_handlers(vm->link, &handlers);
+}
 
 void vm_link_broken(Vm *vm, const char *reason) {
         if (vm->stopping || vm->jail_gone)
@@ -114,14 +129,13 @@ int vm_make_pair(int *ret_ours, int *ret_theirs) {
 }
 
 int vm_open_guest(Vm *vm, int *ret_control, int *ret_console) {
-        HostLinkHandlers handlers = greeting_handlers;
+        HostLinkHandlers handlers = own_handlers(vm, NULL);
         sd_event *event = vm->environment->event;
         int fd, r;
 
         r = vm_make_pair(&fd, ret_control);
         if (r < 0)
                 return r;
-        handlers.userdata = vm;
         r = host_link_new(event, fd, &handlers, &vm->link);
         if (r < 0)
                 return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
  * Before the first instruction of a guest: QEMU is stopped (-S) and asked over QMP what the machine is made of. Only when that is
- * the plan, `cont`. Afterwards the same monitor tells why a machine shut down.
+ * the plan, `cont`.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,11 +13,6 @@ enum {
         N_QUESTIONS = 5,
 };
 
-static void on_continued(Qmp *q, json_object *result, const char *error, void *userdata) {
-        if (!result)
-                vm_fail(userdata, "QEMU does not start the machine: %s", error);
-}
-
 static void judge(Vm *vm) {
         _cleanup_(freep) char *text = NULL;
         int r;
@@ -27,7 +22,7 @@ static void judge(Vm *vm) {
                 vm_fail(vm, "%s", text ? text : "out of memory");
                 return;
         }
-        r = qmp_call(vm->qmp, "cont", NULL, on_continued, vm);
+        r = vm_continue(vm);
         if (r < 0)
                 vm_fail(vm, "QEMU cannot be told to start the machine");
 }
@@ -88,32 +83,6 @@ int vm_verify_devices(Vm *vm) {
         if (r >= 0)
                 r = qmp_call(vm->qmp, "query-kvm", NULL, on_kvm, vm);
         return r;
-}
-
-static void on_qmp_event(Qmp *q, const char *name, json_object *data, void *userdata) {
-        Vm *vm = userdata;
-        json_object *guest = NULL, *why = NULL;
-
-        if (strcmp(name, "SHUTDOWN") != 0 || !data)
-                return;
-        json_object_object_get_ex(data, "guest", &guest);
-        json_object_object_get_ex(data, "reason", &why);
-        if (json_object_get_boolean(guest))
-                vm_fail(vm, "the guest shut itself down (%.64s)",
-                        why ? json_object_get_string(why) : "no reason given");
-}
-
-static void on_qmp_close(Qmp *q, int error, void *userdata) {
-        if (error < 0)
-                vm_fail(userdata, "QEMU's monitor cannot be read: %s", strerror(-error));
-}
-
-int vm_open_monitor(Vm *vm, int *ret_theirs) {
-        QmpHandlers handlers = {.on_event = on_qmp_event, .on_close = on_qmp_close, .userdata = vm};
-        int fd, r;
-
-        r = vm_make_pair(&fd, ret_theirs);
-        return r < 0 ? r : qmp_new(vm->environment->event, fd, &handlers, &vm->qmp);
 }
 
 void vm_verify_done(Vm *vm) {

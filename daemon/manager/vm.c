@@ -18,7 +18,6 @@ enum {
 };
 
 static void on_boot_scope_started(Scope *s, int error, const char *text, void *userdata);
-static void on_scope_ended(Scope *s, const ScopeResult *result, void *userdata);
 
 /* ---- how it ends ---- */
 
@@ -51,7 +50,7 @@ void vm_stop(Vm *vm) {
         if (vm->stopping || vm->finished)
                 return;
         vm->stopping = true;
-        vm->boot_deadline = sd_event_source_disable_unref(vm->boot_deadline);
+        vm->step_deadline = sd_event_source_disable_unref(vm->step_deadline);
         vm_expect_end(vm, STOP_DEADLINE_USEC);
         if (vm->run_scope)
                 (void) scope_stop(vm->run_scope);
@@ -71,12 +70,35 @@ void vm_note(Vm *vm, const char *format, ...) {
         va_end(ap);
 }
 
-static int on_boot_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
+/* ---- its steps ---- */
+
+static int on_step_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
+        static const char *const missed[] = {
+                [VM_BOOTING] = "the guest was not ready",
+                [VM_WARMING] = "the warm-up had not ended",
+                [VM_FREEZING] = "QEMU had written no state",
+                [VM_WAKING] = "the guest was not awake",
+        };
         Vm *vm = userdata;
 
-        vm_fail(vm, "the guest was not ready after %llu s", (unsigned long long) (vm->boot_usec / USEC_PER_SEC));
+        vm_fail(vm, "%s after %llu s", missed[vm->phase], (unsigned long long) (vm->boot_usec / USEC_PER_SEC));
         return 0;
 }
+
+int vm_begin_step(Vm *vm, VmPhase phase) {
+        vm->phase = phase;
+        vm->step_usec = clock_monotonic_usec();
+        vm->step_deadline = sd_event_source_disable_unref(vm->step_deadline);
+        return sd_event_add_time_relative(vm->environment->event, &vm->step_deadline, CLOCK_MONOTONIC, vm->boot_usec,
+                                          0, on_step_deadline, vm);
+}
+
+void vm_end_step(Vm *vm, VmPhase phase) {
+        vm->phase = phase;
+        vm->step_deadline = sd_event_source_disable_unref(vm->step_deadline);
+}
+
+/* ---- jail, scope, QEMU ---- */
 
 /* The first line of what jail and QEMU printed says more than a status. */
 static void note_death(Vm *vm, const char *how) {
@@ -108,8 +130,6 @@ static void on_jail_gone(Jail *j, const char *how, void *userdata) {
         vm_check_gone(vm);
 }
 
-/* ---- jail, scope, QEMU ---- */
-
 static void on_jail_verified(Jail *j, const char *facts, void *userdata) {
         Vm *vm = userdata;
         _cleanup_(freep) char *text = NULL;
@@ -125,7 +145,7 @@ static void on_jail_started(Jail *j, pid_t qemu, void *userdata) {
         Vm *vm = userdata;
 
         vm->qemu_pid = qemu;
-        if (vm_verify_devices(vm) < 0)
+        if (vm_verify_devices(vm) < 0 || (vm->plan->kind == PLAN_CLONE && vm_restore(vm) < 0))
                 vm_fail(vm, "QEMU's monitor takes no commands");
 }
 
@@ -136,26 +156,22 @@ static const JailHandlers jail_handlers = {
 };
 
 static int start_boot_scope(Vm *vm) {
-        _cleanup_(freep) char *unit = NULL, *description = NULL;
         uint32_t pid = (uint32_t) jail_pid(vm->jail);
         ScopeSettings settings = {
+                .unit = vm->unit,
+                .description = vm->description,
                 .pids = &pid,
                 .n_pids = 1,
-                .runtime_max_usec =
-                        vm->boot_usec + 5 * USEC_PER_SEC, /* behind our own deadline, for when we are dead */
+                .runtime_max_usec = vm->life_usec,
                 .memory_max_bytes = vm->plan->memory_max_bytes,
                 .tasks_max = vm->plan->tasks_max,
                 .cpu_quota_usec = vm->plan->cpu_quota_usec,
+                .cpu_weight = vm->cpu_weight,
                 .kvm = vm->plan->kvm,
                 .bound = true,
         };
-        ScopeHandlers handlers = {.on_started = on_boot_scope_started, .on_ended = on_scope_ended, .userdata = vm};
+        ScopeHandlers handlers = {.on_started = on_boot_scope_started, .on_ended = vm_on_scope_ended, .userdata = vm};
 
-        if (asprintf(&unit, "ephemeral-vm-%s.scope", vm->id) < 0 ||
-            asprintf(&description, "Virtual machine of %s", vm->id) < 0)
-                return -ENOMEM;
-        settings.unit = unit;
-        settings.description = description;
         return scope_start(vm->environment->systemd, &settings, &handlers, &vm->boot_scope);
 }
 
@@ -176,7 +192,7 @@ static void on_boot_scope_started(Scope *s, int error, const char *text, void *u
                 (void) scope_stop(s);
                 return;
         }
-        vm->released_usec = clock_monotonic_usec();
+        vm->step_usec = clock_monotonic_usec();
         r = jail_release(vm->jail);
         if (r == -EPIPE)
                 vm_expect_end(vm, HANG_UP_USEC); /* it has died, and says why in a moment */
@@ -184,7 +200,7 @@ static void on_boot_scope_started(Scope *s, int error, const char *text, void *u
                 vm_fail(vm, "the jail cannot be let go: %s", strerror(-r));
 }
 
-static void on_scope_ended(Scope *s, const ScopeResult *result, void *userdata) {
+void vm_on_scope_ended(Scope *s, const ScopeResult *result, void *userdata) {
         Vm *vm = userdata;
 
         if (s == vm->boot_scope && (!vm->boot_scope_holds || vm->run_scope)) {
@@ -201,79 +217,39 @@ static void on_scope_ended(Scope *s, const ScopeResult *result, void *userdata) 
         vm_check_gone(vm);
 }
 
-/* ---- the claim ---- */
-
-static void on_run_scope_started(Scope *s, int error, const char *text, void *userdata) {
-        Vm *vm = userdata;
-
-        vm->claiming = false;
-        if (error < 0) {
-                vm->run_scope = scope_free(vm->run_scope);
-                vm->scope_over = !vm->boot_scope_holds;
-                vm_fail(vm, "systemd does not start the scope: %s", text);
-                vm_check_gone(vm);
-        } else {
-                vm->boot_scope_holds = false;
-                if (vm->stopping)
-                        (void) scope_stop(s);
-        }
-        vm->handlers.on_claimed(vm, error, vm->handlers.userdata);
-}
-
-int vm_claim(Vm *vm, const char *unit, const char *description, uint64_t runtime_max_usec) {
-        uint32_t pids[2] = {(uint32_t) jail_pid(vm->jail), (uint32_t) vm->qemu_pid};
-        ScopeSettings settings = {
-                .unit = unit,
-                .description = description,
-                .pids = pids,
-                .n_pids = 2,
-                .runtime_max_usec = runtime_max_usec,
-                .memory_max_bytes = vm->plan->memory_max_bytes,
-                .tasks_max = vm->plan->tasks_max,
-                .cpu_quota_usec = vm->plan->cpu_quota_usec,
-                .kvm = vm->plan->kvm,
-        };
-        ScopeHandlers handlers = {.on_started = on_run_scope_started, .on_ended = on_scope_ended, .userdata = vm};
-
-        if (!vm->ready || vm->run_scope || vm->stopping || vm->jail_gone)
-                return -ESTALE;
-        vm->claiming = true;
-        return scope_start(vm->environment->systemd, &settings, &handlers, &vm->run_scope);
-}
-
 /* ---- birth ---- */
 
 static int spawn_jail(Vm *vm, const VmSettings *settings) {
-        int fds[PLAN_FD_COUNT] = {-EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF};
+        int files[PLAN_FD_COUNT], numbered[PLAN_FD_COUNT];
         JailSettings jail = {
                 .path = vm->environment->jail_path,
                 .uid = vm->uid.uid,
                 .kvm = vm->plan->kvm,
                 .binds = settings->binds,
                 .arguments = vm->plan->arguments,
-                .fds = fds,
-                .n_fds = PLAN_FD_COUNT,
+                .fds = numbered,
+                .n_fds = vm->plan->n_fds,
         };
         JailHandlers handlers = jail_handlers;
         int r;
 
-        r = vm_open_monitor(vm, &fds[PLAN_FD_QMP]);
+        memcpy(files, settings->files, sizeof(files));
+        r = vm_open_monitor(vm, &files[PLAN_FD_QMP]);
         if (r >= 0)
-                r = vm_open_guest(vm, &fds[PLAN_FD_CONTROL], &fds[PLAN_FD_CONSOLE]);
+                r = vm_open_guest(vm, &files[PLAN_FD_CONTROL], &files[PLAN_FD_CONSOLE]);
         if (r >= 0) {
                 int holds[] = {qmp_fd(vm->qmp), host_link_fd(vm->link), vm->console_fd, vm->uid.lock_fd};
 
                 jail.holds = holds;
                 jail.n_holds = ELEMENTSOF(holds);
-                fds[PLAN_FD_KERNEL] = settings->image->kernel_fd;
-                fds[PLAN_FD_INITRD] = settings->image->initrd_fd;
-                fds[PLAN_FD_IMAGE] = settings->image->root_fd;
+                for (size_t i = 0; i < jail.n_fds; i++)
+                        numbered[i] = files[vm->plan->fds[i]];
                 handlers.userdata = vm;
                 r = jail_spawn(vm->environment->event, &jail, &handlers, &vm->jail);
         }
-        fd_close(fds[PLAN_FD_QMP]);
-        fd_close(fds[PLAN_FD_CONTROL]);
-        fd_close(fds[PLAN_FD_CONSOLE]);
+        fd_close(files[PLAN_FD_QMP]);
+        fd_close(files[PLAN_FD_CONTROL]);
+        fd_close(files[PLAN_FD_CONSOLE]);
         return r;
 }
 
@@ -292,11 +268,36 @@ static int vm_begin(Vm *vm, const VmSettings *settings, char **reterr_text) {
                 r = start_boot_scope(vm);
         }
         if (r >= 0)
-                r = sd_event_add_time_relative(vm->environment->event, &vm->boot_deadline, CLOCK_MONOTONIC,
-                                               vm->boot_usec, 0, on_boot_deadline, vm);
+                r = vm_begin_step(vm, VM_BOOTING);
         if (r < 0 && asprintf(reterr_text, "%s: %s", doing, strerror(-r)) < 0)
                 *reterr_text = NULL;
         return r;
+}
+
+static int vm_new(const VmEnvironment *environment, const VmSettings *settings, const VmHandlers *handlers, Vm **ret) {
+        _cleanup_(plan_freep) Plan *plan = settings->plan;
+        _cleanup_(vm_freep) Vm *vm = calloc(1, sizeof(*vm));
+
+        if (!vm)
+                return -ENOMEM;
+        vm->environment = environment;
+        vm->plan = TAKE_PTR(plan);
+        vm->handlers = *handlers;
+        vm->boot_usec = settings->boot_usec;
+        /* behind our own deadline, for when we are dead */
+        vm->life_usec = settings->life_usec > 0 ? settings->life_usec : settings->boot_usec + 5 * USEC_PER_SEC;
+        vm->cpu_weight = settings->cpu_weight;
+        vm->uid = UID_EMPTY;
+        vm->console_fd = -EBADF;
+        if (settings->kernel)
+                snprintf(vm->kernel, sizeof(vm->kernel), "%s", settings->kernel);
+        vm->id = strdup(settings->id);
+        vm->unit = strdup(settings->unit);
+        vm->description = strdup(settings->description);
+        if (!vm->id || !vm->unit || !vm->description)
+                return -ENOMEM;
+        *ret = TAKE_PTR(vm);
+        return 0;
 }
 
 int vm_start(const VmEnvironment *environment,
@@ -304,21 +305,13 @@ int vm_start(const VmEnvironment *environment,
              const VmHandlers *handlers,
              Vm **ret,
              char **reterr_text) {
-        _cleanup_(vm_freep) Vm *vm = calloc(1, sizeof(*vm));
+        _cleanup_(vm_freep) Vm *vm = NULL;
         int r;
 
         *reterr_text = NULL;
-        if (!vm)
-                return -ENOMEM;
-        vm->environment = environment;
-        vm->plan = settings->plan;
-        vm->handlers = *handlers;
-        vm->boot_usec = settings->boot_usec;
-        vm->uid = UID_EMPTY;
-        vm->console_fd = -EBADF;
-        vm->id = strdup(settings->id);
-        if (!vm->id)
-                return -ENOMEM;
+        r = vm_new(environment, settings, handlers, &vm);
+        if (r < 0)
+                return r;
         r = vm_begin(vm, settings, reterr_text);
         if (r < 0)
                 return r;
@@ -328,6 +321,10 @@ int vm_start(const VmEnvironment *environment,
 
 HostLink *vm_link(Vm *vm) {
         return vm->link;
+}
+
+const Plan *vm_plan(const Vm *vm) {
+        return vm->plan;
 }
 
 const Isolation *vm_isolation(const Vm *vm) {
@@ -341,7 +338,7 @@ const char *vm_invocation_id(const Vm *vm) {
 Vm *vm_free(Vm *vm) {
         if (!vm)
                 return NULL;
-        sd_event_source_disable_unref(vm->boot_deadline);
+        sd_event_source_disable_unref(vm->step_deadline);
         sd_event_source_disable_unref(vm->stop_deadline);
         sd_event_source_disable_unref(vm->finish);
         sd_event_source_disable_unref(vm->console);
@@ -354,7 +351,10 @@ Vm *vm_free(Vm *vm) {
         vm_verify_done(vm);
         isolation_done(&vm->isolation);
         uid_lease_release(vm->environment->uid_dir_fd, &vm->uid);
+        plan_free(vm->plan);
         free(vm->id);
+        free(vm->unit);
+        free(vm->description);
         free(vm->reason);
         free(vm->qemu_end);
         free(vm);

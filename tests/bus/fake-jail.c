@@ -22,8 +22,8 @@
 enum {
         GO_FD = 3,
         STATUS_FD = 4,
-        QMP_FD = 8,
-        CONTROL_FD = 10,
+        QMP_FD = 6,
+        CONTROL_FD = 8,
 };
 
 static char fail_word[32];
