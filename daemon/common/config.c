@@ -25,14 +25,16 @@
 #include "common/fd.h"
 #include "common/strv.h"
 
-#define CONFIG_SIZE_MAX   (64U * 1024U)
-#define CONFIG_LINE_MAX   190 /* libinih's buffer has 200, with line ends and NUL */
-#define CONFIG_FILES_MAX  256U
-#define CONFIG_RUNS_MAX   4096U
-#define CONFIG_QUEUE_MAX  65536U
-#define CONFIG_IDLE_MAX   (24U * 3600U)
-#define QUEUE_MAX_DEFAULT 256U
-#define IDLE_DEFAULT_USEC (30U * USEC_PER_SEC)
+#define CONFIG_SIZE_MAX       (64U * 1024U)
+#define CONFIG_LINE_MAX       190 /* libinih's buffer has 200, with line ends and NUL */
+#define CONFIG_FILES_MAX      256U
+#define CONFIG_RUNS_MAX       4096U
+#define CONFIG_QUEUE_MAX      65536U
+#define CONFIG_TEMPLATES_MAX  64U
+#define CONFIG_IDLE_MAX       (24U * 3600U)
+#define QUEUE_MAX_DEFAULT     256U
+#define TEMPLATES_MAX_DEFAULT 4U
+#define IDLE_DEFAULT_USEC     (30U * USEC_PER_SEC)
 
 typedef struct ConfigFile {
         const char *path;
@@ -130,17 +132,20 @@ static int parse_path(const char *value, void *ret, uint64_t max) {
 }
 
 static const ConfigKey keys[] = {
-        {"Accelerator",                   parse_accelerator, offsetof(Config, accelerator),                     0,                "auto, kvm or tcg"                       },
+        {"Accelerator",                   parse_accelerator, offsetof(Config, accelerator),                     0,                    "auto, kvm or tcg"                       },
         {"RequireHardwareVirtualization", parse_bool,        offsetof(Config, require_hardware_virtualization), 0,
-         "yes or no"                                                                                                                                                       },
-        {"RunsMax",                       parse_u32,         offsetof(Config, runs_max),                        CONFIG_RUNS_MAX,  "a whole number, 0 for automatic, from 0"},
-        {"QueueMax",                      parse_u32,         offsetof(Config, queue_max),                       CONFIG_QUEUE_MAX, "a whole number from 0"                  },
-        {"IdleSec",                       parse_seconds,     offsetof(Config, idle_usec),                       CONFIG_IDLE_MAX,  "whole seconds, 0 for never, from 0"     },
-        {"Image",                         parse_text,        offsetof(Config, image),                           0,                "the name of an image"                   },
-        {"JailPath",                      parse_path,        offsetof(Config, jail_path),                       0,                "an absolute path"                       },
-        {"QemuPath",                      parse_path,        offsetof(Config, qemu_path),                       0,                "an absolute path"                       },
-        {"WorkflowsPath",                 parse_path,        offsetof(Config, workflows_path),                  0,                "an absolute path"                       },
-        {"ImagesPath",                    parse_path,        offsetof(Config, images_path),                     0,                "absolute paths with ':' between them"   },
+         "yes or no"                                                                                                                                                           },
+        {"RunsMax",                       parse_u32,         offsetof(Config, runs_max),                        CONFIG_RUNS_MAX,      "a whole number, 0 for automatic, from 0"},
+        {"QueueMax",                      parse_u32,         offsetof(Config, queue_max),                       CONFIG_QUEUE_MAX,     "a whole number from 0"                  },
+        {"IdleSec",                       parse_seconds,     offsetof(Config, idle_usec),                       CONFIG_IDLE_MAX,      "whole seconds, 0 for never, from 0"     },
+        {"Templates",                     parse_bool,        offsetof(Config, templates),                       0,                    "yes or no"                              },
+        {"TemplatesMax",                  parse_u32,         offsetof(Config, templates_max),                   CONFIG_TEMPLATES_MAX, "a whole number from 0"                  },
+        {"Image",                         parse_text,        offsetof(Config, image),                           0,                    "the name of an image"                   },
+        {"JailPath",                      parse_path,        offsetof(Config, jail_path),                       0,                    "an absolute path"                       },
+        {"QemuPath",                      parse_path,        offsetof(Config, qemu_path),                       0,                    "an absolute path"                       },
+        {"WorkflowsPath",                 parse_path,        offsetof(Config, workflows_path),                  0,                    "an absolute path"                       },
+        {"ImagesPath",                    parse_path,        offsetof(Config, images_path),                     0,                    "absolute paths with ':' between them"   },
+        {"TemplatesPath",                 parse_path,        offsetof(Config, templates_path),                  0,                    "an absolute path"                       },
 };
 
 __attribute__((format(printf, 2, 3))) static void note_error(ConfigFile *file, const char *format, ...) {
@@ -275,13 +280,19 @@ static int list_drop_ins(const char *dir, char ***ret) {
 }
 
 static int set_defaults(Config *c) {
-        *c = (Config){.queue_max = QUEUE_MAX_DEFAULT, .idle_usec = IDLE_DEFAULT_USEC};
+        *c = (Config){.queue_max = QUEUE_MAX_DEFAULT,
+                      .idle_usec = IDLE_DEFAULT_USEC,
+                      .templates = true,
+                      .templates_max = TEMPLATES_MAX_DEFAULT};
         c->image = strdup("default");
         c->jail_path = strdup(LIBEXECDIR "/ephemeral-jail");
         c->qemu_path = strdup("/usr/bin/qemu-system-x86_64");
         c->workflows_path = strdup(DATADIR "/ephemeral/workflows");
         c->images_path = strdup("/etc/ephemeral/images:/var/lib/ephemeral/images:/usr/lib/ephemeral/images");
-        return c->image && c->jail_path && c->qemu_path && c->workflows_path && c->images_path ? 0 : -ENOMEM;
+        c->templates_path = strdup("/var/cache/ephemeral/templates");
+        return c->image && c->jail_path && c->qemu_path && c->workflows_path && c->images_path && c->templates_path
+                       ? 0
+                       : -ENOMEM;
 }
 
 int config_load(const char *path, Config *ret, char **reterr_text) {
@@ -320,5 +331,6 @@ void config_done(Config *config) {
         free(config->qemu_path);
         free(config->workflows_path);
         free(config->images_path);
+        free(config->templates_path);
         *config = (Config){0};
 }

@@ -19,11 +19,14 @@ typedef struct Config {
         uint32_t runs_max;  /* at once; 0: by the machine's memory and processors */
         uint32_t queue_max; /* runs that wait for a slot */
         uint64_t idle_usec; /* IdleSec=: exit after so long with nothing to do; 0: never */
-        char *image;        /* of requests that name none */
+        bool templates;     /* machines are clones of one that has booted */
+        uint32_t templates_max;
+        char *image; /* of requests that name none */
         char *jail_path;
         char *qemu_path;
         char *workflows_path; /* directory */
         char *images_path;    /* directories with ':' between them, first hit wins */
+        char *templates_path; /* directory */
 } Config;
 
 /* Fills in the defaults, then path and path.d/ *.conf by name; later lines win. A missing file is no error. Unknown keys are

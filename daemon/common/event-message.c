@@ -204,6 +204,19 @@ static void say_budget_reserved(Text *text, struct json_object *event) {
         add(text, "Budget reserved");
 }
 
+static void say_template_building(Text *text, struct json_object *event) {
+        add(text, "Booting a machine once, as the template of those to come");
+        add_string(text, ", image ", event, "image");
+        add_number(text, ", ", event, "vcpus", " vCPU");
+        add_number(text, ", ", event, "memory_mib", " MiB");
+}
+
+static void say_template_ready(Text *text, struct json_object *event) {
+        add(text, "The template is ready");
+        add_string(text, ", from ", event, "from");
+        add_duration(text, " after ", event, "duration_usec");
+}
+
 static void say_vm_starting(Text *text, struct json_object *event) {
         add(text, "Starting the microVM");
         add_string(text, ", start path ", event, "path");
@@ -384,6 +397,8 @@ typedef void (*Sentence)(Text *text, struct json_object *event);
 static const Sentence sentences[EVENT_TYPE_COUNT] = {
         [EVENT_REQUEST_ACCEPTED] = say_request_accepted,
         [EVENT_BUDGET_RESERVED] = say_budget_reserved,
+        [EVENT_TEMPLATE_BUILDING] = say_template_building,
+        [EVENT_TEMPLATE_READY] = say_template_ready,
         [EVENT_VM_STARTING] = say_vm_starting,
         [EVENT_ISOLATION_VERIFIED] = say_isolation_verified,
         [EVENT_VM_READY] = say_vm_ready,

@@ -16,6 +16,8 @@ struct json_object;
 typedef enum EventType {
         EVENT_REQUEST_ACCEPTED,
         EVENT_BUDGET_RESERVED,
+        EVENT_TEMPLATE_BUILDING,
+        EVENT_TEMPLATE_READY,
         EVENT_VM_STARTING,
         EVENT_ISOLATION_VERIFIED,
         EVENT_VM_READY,

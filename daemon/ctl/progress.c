@@ -83,10 +83,11 @@ static const char *waiting_after(const char *type) {
         static const struct {
                 const char *type, *what;
         } table[] = {
-                {"request.accepted", "Waiting for a place"   },
-                {"vm.starting",      "Starting the microVM"  },
-                {"vm.ready",         "Starting the command"  },
-                {"run.result",       "Destroying the microVM"},
+                {"request.accepted",  "Waiting for a place"                    },
+                {"template.building", "Booting a machine once, as the template"},
+                {"vm.starting",       "Starting the microVM"                   },
+                {"vm.ready",          "Starting the command"                   },
+                {"run.result",        "Destroying the microVM"                 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++)

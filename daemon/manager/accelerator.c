@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
- * The choice between KVM and TCG. start.c asks it for each machine and tells it how the boot went.
+ * The choice between KVM and TCG. start.c asks it for each machine, and it is told how the boot went.
  */
 #include "manager/accelerator.h"
 
@@ -11,11 +11,14 @@
 #include <syslog.h>
 #include <systemd/sd-journal.h>
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "manager/kvm.h"
 
 enum {
         VERDICT_MAX = 1024,
+        BOOT_TIMEOUT_SEC = 120,
+        KVM_BOOT_TIMEOUT_SEC = 10, /* a KVM that works needs one */
 };
 
 static void fall_back(Accelerator *a, char *reason) {
@@ -62,6 +65,14 @@ void accelerator_done(Accelerator *a) {
 
 void accelerator_worked(Accelerator *a) {
         a->proven = true;
+}
+
+bool accelerator_is_tried(const Accelerator *a) {
+        return !a->kvm || a->proven;
+}
+
+uint64_t accelerator_boot_usec(const Accelerator *a) {
+        return (accelerator_is_tried(a) ? BOOT_TIMEOUT_SEC : KVM_BOOT_TIMEOUT_SEC) * USEC_PER_SEC;
 }
 
 bool accelerator_failed(Accelerator *a, const char *reason) {

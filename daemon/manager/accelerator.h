@@ -5,6 +5,7 @@
  * remembered under /run until the host boots again. */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "common/config.h"
 
@@ -22,6 +23,12 @@ void accelerator_done(Accelerator *a);
 
 /* A guest was ready under KVM. */
 void accelerator_worked(Accelerator *a);
+
+/* It is known to work, so a failure has another cause. */
+bool accelerator_is_tried(const Accelerator *a);
+
+/* How long a boot may take: KVM that was never seen to work is not waited for as long. */
+uint64_t accelerator_boot_usec(const Accelerator *a);
 
 /* A machine under KVM never became ready: true when the run shall be tried again, under TCG from now on. */
 bool accelerator_failed(Accelerator *a, const char *reason);

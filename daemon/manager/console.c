@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "common/fd.h"
+#include "common/neutral.h"
 
 typedef struct ConsoleReader {
         int fd; /* -EBADF: free */
@@ -161,4 +162,21 @@ void console_finish(Console *c) {
 
 void console_tail(const Console *c, char *ret, size_t size) {
         ret[ring_read(c, ret, size - 1)] = 0;
+}
+
+char *console_explain(const Console *c, const char *reason) {
+        char tail[512], *line, *text;
+        _cleanup_(freep) char *safe = NULL;
+        size_t size;
+
+        console_tail(c, tail, sizeof(tail));
+        size = strlen(tail);
+        while (size > 0 && (tail[size - 1] == '\n' || tail[size - 1] == '\r'))
+                tail[--size] = 0;
+        line = strrchr(tail, '\n');
+        line = line ? line + 1 : tail;
+        safe = neutralise_line(line, strlen(line));
+        if (!safe || !safe[0])
+                return strdup(reason);
+        return asprintf(&text, "%s; the console's last line is \"%s\"", reason, safe) < 0 ? NULL : text;
 }

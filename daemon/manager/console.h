@@ -30,4 +30,8 @@ void console_finish(Console *c);
 /* The last bytes as text, at most size-1 and a NUL; for an error message. */
 void console_tail(const Console *c, char *ret, size_t size);
 
+/* A guest that never became ready often says why in its last line: "REASON; the console's last line is …". The caller frees; NULL
+ * when out of memory. */
+char *console_explain(const Console *c, const char *reason);
+
 DEFINE_CLEANUP(Console *, console_free);

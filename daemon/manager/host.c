@@ -7,6 +7,7 @@
 #include <cpuid.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 #include <x86intrin.h>
@@ -45,6 +46,18 @@ static uint64_t measure_tsc_khz(void) {
         return t1 > t0 ? (c1 - c0) * 1000000 / (t1 - t0) : 0;
 }
 
+/* Intel SDM vol. 2, CPUID: signature and features; not leaf 1's EBX, which tells on which processor one runs. */
+static void describe_processor(char *ret, size_t size) {
+        unsigned a[4] = {0}, b[4] = {0}, c[4] = {0}, d[4] = {0};
+
+        (void) __get_cpuid(0, &a[0], &b[0], &c[0], &d[0]);
+        (void) __get_cpuid(1, &a[1], &b[1], &c[1], &d[1]);
+        (void) __get_cpuid_count(7, 0, &a[2], &b[2], &c[2], &d[2]);
+        (void) __get_cpuid(0x80000001, &a[3], &b[3], &c[3], &d[3]);
+        (void) snprintf(ret, size, "%.4s%.4s%.4s %08x %08x-%08x %08x-%08x-%08x %08x-%08x", (char *) &b[0],
+                        (char *) &d[0], (char *) &c[0], a[1], c[1], d[1], b[2], c[2], d[2], c[3], d[3]);
+}
+
 int host_probe(Host *ret) {
         long cpus = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 
@@ -55,6 +68,7 @@ int host_probe(Host *ret) {
                 .memory_bytes = (uint64_t) pages * (uint64_t) page,
                 .tsc_khz = measure_tsc_khz(),
         };
+        describe_processor(ret->processor, sizeof(ret->processor));
         return 0;
 }
 

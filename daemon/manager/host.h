@@ -9,6 +9,8 @@ typedef struct Host {
         unsigned cpus;
         uint64_t memory_bytes;
         uint64_t tsc_khz; /* 0: the processor has no steady time stamp counter */
+        char processor
+                [192]; /* who made it and what it can, as CPUID says: for -cpu host a part of what a guest has seen */
 } Host;
 
 int host_probe(Host *ret);

@@ -48,7 +48,8 @@ Run *manager_find_run(Manager *m, const char *id) {
 }
 
 uint64_t manager_idle_wait_usec(Manager *m) {
-        bool busy = m->n_active > 0 || m->n_queued > 0 || m->n_pending > 0 || m->n_watchers > 0;
+        bool busy = m->n_active > 0 || m->n_queued > 0 || m->n_pending > 0 || m->n_watchers > 0 ||
+                    (m->templates && template_set_is_busy(m->templates));
         uint64_t now = clock_monotonic_usec();
 
         if (busy)
@@ -196,6 +197,17 @@ static int connect_bus(Manager *m) {
         return r;
 }
 
+static int open_templates(Manager *m) {
+        TemplateSetSettings settings = {
+                .environment = &m->vm_environment,
+                .store = m->config.templates_path,
+                .max = m->config.templates_max,
+                .tsc_khz = m->host.tsc_khz,
+        };
+
+        return m->config.templates ? template_set_new(&settings, &m->templates) : 0;
+}
+
 int manager_new(sd_event *event, const char *config_path, const char *runtime_dir, Manager **ret) {
         _cleanup_(manager_freep) Manager *m = calloc(1, sizeof(*m));
         int r;
@@ -227,6 +239,9 @@ int manager_new(sd_event *event, const char *config_path, const char *runtime_di
         m->vm_environment.event = event;
         m->vm_environment.systemd = m->systemd;
         m->vm_environment.jail_path = m->config.jail_path;
+        r = open_templates(m);
+        if (r < 0)
+                return r;
         m->used_usec = clock_monotonic_usec();
         *ret = TAKE_PTR(m);
         return 0;
@@ -237,6 +252,7 @@ Manager *manager_free(Manager *m) {
                 return NULL;
         while (!TAILQ_EMPTY(&m->runs))
                 run_free(TAILQ_FIRST(&m->runs));
+        template_set_free(m->templates);
         manager_clients_free(m->clients);
         subscriber_hub_free(m->hub);
         systemd_free(m->systemd);

@@ -16,13 +16,12 @@
 #include "manager/replies.h"
 #include "manager/run.h"
 #include "manager/subscriber.h"
+#include "manager/template.h"
 #include "manager/workflow.h"
 
 enum {
         RUNS_KEPT_MAX = 256,                 /* ended runs that can still be read; the oldest go first */
         RUNS_KEPT_BYTES = 128 * 1024 * 1024, /* and their timelines */
-        BOOT_TIMEOUT_SEC = 120,
-        KVM_BOOT_TIMEOUT_SEC = 10, /* a KVM that works needs one */
 };
 
 typedef struct ManagerClients ManagerClients; /* manager-bus.c: who is told of RunNew and RunEnded */
@@ -40,7 +39,8 @@ struct Manager {
         JournalWriter *journal;
         Systemd *systemd;
         VmEnvironment vm_environment;
-        int uid_block_fd; /* keeps systemd-nspawn -U off our uids */
+        TemplateSet *templates; /* NULL: not wanted, every machine boots */
+        int uid_block_fd;       /* keeps systemd-nspawn -U off our uids */
         SubscriberHub *hub;
         sd_event_source *runs_changed; /* a run has ended: look at the list and the queue, from the loop */
         ManagerClients *clients;

@@ -129,6 +129,7 @@ Run *run_free(Run *run) {
                         queue_remove(run);
                 TAILQ_REMOVE(&run->manager->runs, run, runs);
         }
+        template_wait_free(run->template_wait);
         vm_free(run->vm);
         run_clients_free(run->clients);
         timeline_listener_free(run->journal_listener);

@@ -5,7 +5,8 @@
  *
  *   run.c      what it is, its state, its birth and its last moment
  *   queue.c    which of the waiting runs is next
- *   start.c    `starting`: plan, machine, verified isolation, its own scope
+ *   start.c    `starting`: which way to a machine (template.h)
+ *   launch.c   the machine, verified isolation, its own scope
  *   command.c  `running`: the command, its streams, its end
  *   stop.c     `stopping`: cancelled, ended, or killed by systemd's clock
  *   outcome.c  the verdict
@@ -25,6 +26,7 @@
 #include "manager/console.h"
 #include "manager/outcome.h"
 #include "manager/request.h"
+#include "manager/template.h"
 #include "manager/timeline.h"
 #include "manager/vm.h"
 
@@ -61,6 +63,9 @@ struct Run {
         Console *console;
         RunClients *clients;
 
+        TemplateWait *template_wait;          /* while there is no machine yet */
+        char template[RECIPE_KEY_LENGTH + 1]; /* what the machine is a clone of; "": it booted */
+        bool template_dropped;                /* it was no good, and there is no third */
         Vm *vm;
         json_object *isolation;                             /* as in the event; NULL until verified */
         bool stdin_open;                                    /* SendInput may add to it */
@@ -102,6 +107,14 @@ int run_exit_status(const Run *run);
 
 /* From queued to starting. Whatever goes wrong ends the run as vm-failed. */
 void run_start(Run *run);
+
+/* The machine is gone and was never ready: true when there is another way, and it was taken. */
+bool run_start_again(Run *run, const char *reason);
+
+/* ---- launch.c ---- */
+
+/* Starts a clone of the template, which is of that recipe, or (NULL) boots. 0, or -errno with a text that the caller frees. */
+int run_launch(Run *run, const Recipe *recipe, const Template *template, char **reterr_text);
 
 /* ---- command.c ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
- * `stopping`: by a caller, or because the command has ended. systemd does the killing; a run that still waits just leaves the queue.
+ * `stopping`: by a caller, or because the command has ended. systemd does the killing; a run that still waits, for its turn or for a
+ * template, just leaves.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,7 +20,12 @@ void run_stop(Run *run) {
                 return;
         }
         run_set_state(run, RUN_STOPPING);
-        vm_stop(run->vm);
+        if (run->vm) {
+                vm_stop(run->vm);
+                return;
+        }
+        run->template_wait = template_wait_free(run->template_wait);
+        run_end(run, NULL);
 }
 
 int run_cancel(Run *run, const char *by) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later
  *
  * A machine's state out of QEMU and into another: QEMU's live migration to a file, without the memory, which both map
- * (x-ignore-shared). The state is some 200 KiB.
+ * (x-ignore-shared). The state is some 200 KiB. QEMU itself stops the machine for it: one that was stopped before would be "paused" in
+ * the state, and its clone would stay so whenever "cont" comes before the state is read.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -42,8 +43,6 @@ int vm_freeze(Vm *vm, int state_fd) {
         if (vm->phase != VM_READY || vm->run_scope || vm->stopping)
                 return -ESTALE;
         r = vm_begin_step(vm, VM_FREEZING);
-        if (r >= 0)
-                r = qmp_call(vm->qmp, "stop", NULL, on_told, vm);
         if (r >= 0)
                 r = set_capabilities(vm);
         if (r >= 0)
