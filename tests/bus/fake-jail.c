@@ -2,15 +2,18 @@
  *
  * In the place of ephemeral-jail: the same command line, fds and status words, and behind them no QEMU but a process that speaks QMP and
  * the guest's protocol. What the "guest" does is told by the run's command:
- *   print TEXT | exit N | cat | sleep | kill-self | garbage | flood BYTES | poweroff | no-exec
- * and how it is to fail by one word in the file of its own path with ".fail" behind it: verified, device, link, silent, error.
+ *   print TEXT | exit N | cat | sleep | kill-self | garbage | flood BYTES | poweroff | no-exec | memory
+ * and how it is to fail by one word in the file of its own path with ".fail" behind it: verified, device, link, silent, error; template
+ * (a machine that is to be frozen ends), clone (a clone ends), scribble (a clone writes to what it was cloned from).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -24,9 +27,13 @@ enum {
         STATUS_FD = 4,
         QMP_FD = 6,
         CONTROL_FD = 8,
+        CLONE_RAM_FD = 9,
+        CLONE_STATE_FD = 10,
+        TEMPLATE_RAM_FD = 11,
 };
 
 static char fail_word[32];
+static bool is_template, is_clone;
 
 static bool fails(const char *word) {
         return strcmp(fail_word, word) == 0;
@@ -76,7 +83,15 @@ static const char *qmp_answer(const char *line) {
         return "{}";
 }
 
-/* Answers until "cont" has come. */
+static const char *qmp_event(const char *line) {
+        if (strstr(line, "\"migrate\""))
+                return "{\"event\":\"MIGRATION\",\"data\":{\"status\":\"completed\"}}\r\n";
+        if (strstr(line, "\"cont\""))
+                return "{\"event\":\"RESUME\"}\r\n";
+        return "";
+}
+
+/* The guest is let go by "cont"; what is asked later is answered by a process of its own. */
 static void serve_qmp(void) {
         FILE *in = fdopen(dup(QMP_FD), "r");
         char *line = NULL;
@@ -84,9 +99,10 @@ static void serve_qmp(void) {
 
         dprintf(QMP_FD, "{\"QMP\":{\"version\":{},\"capabilities\":[]}}\r\n");
         while (getline(&line, &room, in) > 0) {
-                dprintf(QMP_FD, "{\"return\":%s}\r\n", qmp_answer(line));
-                if (strstr(line, "\"cont\""))
+                dprintf(QMP_FD, "{\"return\":%s}\r\n%s", qmp_answer(line), qmp_event(line));
+                if (strstr(line, "\"cont\"") && fork() > 0)
                         return;
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
         }
         _exit(0);
 }
@@ -140,11 +156,64 @@ static void command_flood(const char *bytes) {
         }
 }
 
+/* ---- memory ---- */
+
+enum {
+        MEMORY_BYTES = 64 * 1024,
+};
+
+static void write_memory(void) {
+        static char data[MEMORY_BYTES];
+
+        memset(data, 'm', sizeof(data));
+        if (pwrite(TEMPLATE_RAM_FD, data, sizeof(data), 4096) != (ssize_t) sizeof(data))
+                _exit(2);
+}
+
+/* Says what is in it, and how long it and the state are. */
+static void command_memory(void) {
+        static char data[MEMORY_BYTES];
+        unsigned long sum = 0;
+        char text[96];
+        int n;
+
+        if (pread(CLONE_RAM_FD, data, sizeof(data), 4096) != (ssize_t) sizeof(data))
+                _exit(2);
+        for (size_t i = 0; i < sizeof(data); i++)
+                sum = sum * 31 + (unsigned char) data[i];
+        n = snprintf(text, sizeof(text), "sum %lx ram %ld state %ld", sum, (long) lseek(CLONE_RAM_FD, 0, SEEK_END),
+                     (long) lseek(CLONE_STATE_FD, 0, SEEK_END));
+        say(FRAME_STDOUT, text, (size_t) n);
+}
+
+/* As a QEMU that an attacker has taken over: every way to change a file that one holds. */
+static void scribble(int fd) {
+        char path[32];
+        void *map;
+        int again;
+
+        (void) !pwrite(fd, "evil", 4, 4096);
+        (void) !ftruncate(fd, 8192);
+        (void) fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 65536);
+        map = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (map != MAP_FAILED)
+                memset(map, 'e', 65536);
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        again = open(path, O_RDWR);
+        if (again >= 0) {
+                (void) !pwrite(again, "evil", 4, 4096);
+                (void) !ftruncate(again, 0);
+        }
+        (void) fcntl(fd, F_ADD_SEALS, 0);
+}
+
 static void run_command(const char *name, const char *argument) {
         if (strcmp(name, "print") == 0)
                 say(FRAME_STDOUT, argument, strlen(argument));
         else if (strcmp(name, "cat") == 0)
                 command_cat();
+        else if (strcmp(name, "memory") == 0)
+                command_memory();
         else if (strcmp(name, "flood") == 0)
                 command_flood(argument);
         else if (strcmp(name, "garbage") == 0)
@@ -176,9 +245,10 @@ static void say_links(void) {
 
 static void greet(void) {
         uint8_t hello[HELLO_FRAME_SIZE_MAX];
+        HelloMessage m = {MESSAGE_PROTOCOL_VERSION, "6.1.0-fake"};
 
-        send_all(CONTROL_FD, hello,
-                 (size_t) message_encode_hello(hello, &(HelloMessage){MESSAGE_PROTOCOL_VERSION, "6.1.0-fake"}));
+        if (!is_clone) /* its template has said it */
+                send_all(CONTROL_FD, hello, (size_t) message_encode_hello(hello, &m));
         if (next_frame().type != FRAME_SETUP)
                 _exit(1);
         say_links();
@@ -206,6 +276,14 @@ static void guest(void) {
         if (fails("silent"))
                 for (;;)
                         pause();
+        if ((is_template && fails("template")) || (is_clone && fails("clone")))
+                _exit(3);
+        if (is_template)
+                write_memory();
+        if (is_clone && fails("scribble")) {
+                scribble(CLONE_RAM_FD);
+                scribble(CLONE_STATE_FD);
+        }
         greet();
         for (;;)
                 serve_command();
@@ -230,12 +308,20 @@ static void read_fail_word(const char *own_path) {
         }
 }
 
+static void read_arguments(char *argv[]) {
+        for (; *argv; argv++) {
+                is_template |= strstr(*argv, "share=on") != NULL;
+                is_clone |= strcmp(*argv, "-incoming") == 0;
+        }
+}
+
 int main(int argc, char *argv[]) {
         char text[128], go;
         int wait_status;
         pid_t pid;
 
         read_fail_word(argv[0]);
+        read_arguments(argv);
         signal(SIGTERM, SIG_IGN);
         if (fails("error")) {
                 status("error mounting /proc failed: Operation not permitted");

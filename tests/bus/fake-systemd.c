@@ -98,6 +98,10 @@ static bool is_alive(pid_t pid) {
         return state != 'Z';
 }
 
+static bool is_down(const Unit *u) {
+        return strcmp(u->state, "inactive") == 0 || strcmp(u->state, "failed") == 0;
+}
+
 static void look(Unit *u) {
         bool any = false;
 
@@ -106,7 +110,7 @@ static void look(Unit *u) {
                         u->pids[i] = 0;
                 any = any || u->pids[i] > 0;
         }
-        if (any || strcmp(u->state, "inactive") == 0 || strcmp(u->state, "failed") == 0)
+        if (any || is_down(u))
                 return;
         u->state = strcmp(u->result, "success") == 0 ? "inactive" : "failed";
         u->clock = sd_event_source_disable_unref(u->clock);
@@ -224,6 +228,20 @@ static int method_stop(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return r;
 }
 
+/* One that is down and that nobody looks at any more is collected: its name is free again. */
+static int method_unref(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Unit *u = userdata;
+        int r = sd_bus_reply_method_return(m, NULL);
+
+        if (is_down(u)) {
+                LIST_REMOVE(u, units);
+                free(u->name);
+                free(u->path);
+                free(u);
+        }
+        return r;
+}
+
 static int method_nothing(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return sd_bus_reply_method_return(m, NULL);
 }
@@ -276,7 +294,7 @@ static const sd_bus_vtable manager_vtable[] = {
 static const sd_bus_vtable unit_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_PROPERTY("ActiveState", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_METHOD("Unref", NULL, NULL, method_nothing, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Unref", NULL, NULL, method_unref, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
 };
 

@@ -45,8 +45,8 @@ static void expect_error(World *w, const char *argv, const char *more, const cha
         sd_bus_error_free(&error);
 }
 
-static void every_way_to_end_has_its_outcome(void) {
-        World *w = world_new(&(WorldOptions){0});
+static void every_way_to_end_has_its_outcome(bool templates) {
+        World *w = world_new(&(WorldOptions){.templates = templates});
 
         expect(w, "print hello", "", "succeeded", "\"stdout_bytes\":5");
         expect(w, "exit 3", "", "failed", "\"exit_status\":3");
@@ -361,7 +361,8 @@ static void another_users_run_is_as_one_that_never_was(void) {
 }
 
 int main(void) {
-        every_way_to_end_has_its_outcome();
+        every_way_to_end_has_its_outcome(false);
+        every_way_to_end_has_its_outcome(true);
         the_timeline_tells_a_run_in_order();
         a_machine_that_is_not_as_planned_never_runs_a_command();
         a_cancel_ends_a_run_in_any_state();

@@ -78,8 +78,9 @@ static void make_config(const char *dir, const WorldOptions *options) {
 
         snprintf(text, sizeof(text),
                  "[Manager]\nAccelerator=tcg\nIdleSec=0\nJailPath=%s/jail\nQemuPath=%s\nImagesPath=%s/"
-                 "images\nWorkflowsPath=%s\n%s\n",
-                 dir, FAKE_QEMU, dir, WORKFLOWS_SOURCE, options->config ? options->config : "");
+                 "images\nTemplatesPath=%s/templates\nTemplates=%s\nWorkflowsPath=%s\n%s\n",
+                 dir, FAKE_QEMU, dir, dir, options->templates ? "yes" : "no", WORKFLOWS_SOURCE,
+                 options->config ? options->config : "");
         write_file(dir, "ephemerald.conf", text, 0644);
         /* a copy, so that the word for it lies beside it and belongs to this world alone */
         snprintf(path, sizeof(path), "%s/jail", dir);
@@ -121,9 +122,16 @@ static void wait_for_name(World *w, const char *name) {
         }
 }
 
+static void start_manager(World *w) {
+        char config[128];
+
+        snprintf(config, sizeof(config), "--config=%s/ephemerald.conf", w->dir);
+        w->manager = spawn((char *const[]){(char *) EPHEMERALD, config, NULL});
+        wait_for_name(w, "org.ephemeral1");
+}
+
 World *world_new(const WorldOptions *options) {
         World *w = calloc(1, sizeof(*w));
-        char config[128];
 
         assert(w);
         snprintf(w->dir, sizeof(w->dir), "/tmp/ephemeral-bus-XXXXXX");
@@ -138,9 +146,7 @@ World *world_new(const WorldOptions *options) {
         w->systemd = spawn(
                 (char *const[]){(char *) FAKE_SYSTEMD, (char *) (options->polkit ? options->polkit : "yes"), NULL});
         wait_for_name(w, "org.freedesktop.systemd1");
-        snprintf(config, sizeof(config), "--config=%s/ephemerald.conf", w->dir);
-        w->manager = spawn((char *const[]){(char *) EPHEMERALD, config, NULL});
-        wait_for_name(w, "org.ephemeral1");
+        start_manager(w);
         if (options->as_user) {
                 sd_bus_flush_close_unref(w->bus);
                 w->bus = world_connect(w, USER_ONE);
@@ -157,6 +163,13 @@ static void end(pid_t pid, int number, bool must_be_well) {
                 fprintf(stderr, "ephemerald ended with wait status 0x%x\n", status);
                 abort();
         }
+}
+
+void world_restart_manager(World *w, int number) {
+        end(w->manager, number, number == SIGTERM);
+        while (sd_bus_get_name_creds(w->bus, "org.ephemeral1", 0, NULL) >= 0)
+                pause_a_moment();
+        start_manager(w);
 }
 
 void world_free(World *w) {

@@ -24,11 +24,15 @@ typedef struct WorldOptions {
         const char *polkit; /* "yes", "no", "challenge", "silent"; NULL: "yes" */
         const char *fail;   /* fake-jail's word; NULL: none */
         const char *config; /* lines for [Manager]; NULL: none */
+        bool templates;     /* machines are clones; otherwise each boots */
         bool as_user;       /* the client is USER_ONE: only as root, see world_has_users() */
 } WorldOptions;
 
 World *world_new(const WorldOptions *options);
 void world_free(World *w); /* asserts that the manager ended well */
+
+/* Ends the manager by that signal and starts it again with what it has on disk. */
+void world_restart_manager(World *w, int number);
 
 /* Another client, of that uid. */
 sd_bus *world_connect(World *w, uid_t uid);

@@ -26,6 +26,7 @@ from harness import (
     watch,
 )
 
+# Between the first two, template.building and template.ready where nobody has needed that machine before.
 WHOLE_LIFE = (
     "request.accepted",
     "vm.starting",
