@@ -50,6 +50,12 @@ static void test_sentences_are_made_from_the_json(void) {
                 EVENT_VM_STARTING,
                 "{\"path\":\"cold\",\"accelerator\":\"tcg\",\"image\":\"default\",\"vcpus\":1,\"memory_mib\":256}",
                 "Starting the microVM, start path cold, accelerator tcg, image default, 1 vCPU, 256 MiB");
+        expect_message(EVENT_TEMPLATE_BUILDING,
+                       "{\"template\":\"ab\",\"image\":\"default\",\"vcpus\":2,\"memory_mib\":256}",
+                       "Booting a machine once, as the template of those to come, image default, 2 vCPU, 256 MiB");
+        expect_message(EVENT_TEMPLATE_READY,
+                       "{\"template\":\"ab\",\"image\":\"default\",\"from\":\"disk\",\"duration_usec\":135000}",
+                       "The template is ready, from disk after 135 ms");
         expect_message(EVENT_ISOLATION_VERIFIED,
                        "{\"namespace\":{\"links\":[{\"name\":\"lo\",\"up\":false}],\"addresses\":0,\"routes\":0},"
                        "\"devices\":[\"virtio-rng\",\"pl011\"],\"guest\":{\"links\":[{\"name\":\"lo\",\"up\":true}]}}",

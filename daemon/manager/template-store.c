@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/json.h"
 
@@ -296,6 +297,24 @@ static int read_entries(int store_fd, Entry **ret, size_t *ret_n) {
         *ret = entries;
         *ret_n = n;
         return 0;
+}
+
+TemplateMeta template_meta_of(const Recipe *recipe, const char *kernel) {
+        const PlanInput *input = &recipe->input;
+        TemplateMeta meta = {
+                .kvm = input->kvm,
+                .vcpus = input->vcpus,
+                .memory_mib = input->memory_mib,
+                .disk_mib = input->disk_mib,
+                .tsc_khz = input->tsc_khz,
+                .created_usec = clock_realtime_usec(),
+        };
+
+        (void) snprintf(meta.key, sizeof(meta.key), "%s", recipe->key);
+        (void) snprintf(meta.image, sizeof(meta.image), "%s", recipe->image->name);
+        (void) snprintf(meta.image_digest, sizeof(meta.image_digest), "%s", recipe->image->digest);
+        (void) snprintf(meta.kernel, sizeof(meta.kernel), "%s", kernel);
+        return meta;
 }
 
 bool template_meta_replaces(const TemplateMeta *newest, const TemplateMeta *old) {

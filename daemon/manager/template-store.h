@@ -25,6 +25,9 @@ typedef struct TemplateMeta {
         uint64_t used_bytes;   /* of the memory: what is not zero */
 } TemplateMeta;
 
+/* Of a machine that was frozen just now; its files are not known yet. */
+TemplateMeta template_meta_of(const Recipe *recipe, const char *kernel);
+
 /* Both are for the same requests, but the image, the kernel or QEMU of the old one is of the past. */
 bool template_meta_replaces(const TemplateMeta *newest, const TemplateMeta *old);
 

@@ -144,28 +144,11 @@ static void start_saving(Template *t) {
 
 static void start_building(Template *t);
 
-static void describe(Template *t, const char *kernel) {
-        const PlanInput *input = &t->recipe->input;
-
-        t->meta = (TemplateMeta){
-                .kvm = input->kvm,
-                .vcpus = input->vcpus,
-                .memory_mib = input->memory_mib,
-                .disk_mib = input->disk_mib,
-                .tsc_khz = input->tsc_khz,
-                .created_usec = clock_realtime_usec(),
-        };
-        snprintf(t->meta.key, sizeof(t->meta.key), "%s", t->recipe->key);
-        snprintf(t->meta.image, sizeof(t->meta.image), "%s", t->recipe->image->name);
-        snprintf(t->meta.image_digest, sizeof(t->meta.image_digest), "%s", t->recipe->image->digest);
-        snprintf(t->meta.kernel, sizeof(t->meta.kernel), "%s", kernel);
-}
-
 static void on_built(void *userdata, TemplateFiles files, const char *kernel) {
         Template *t = userdata;
 
         t->files = files;
-        describe(t, kernel);
+        t->meta = template_meta_of(t->recipe, kernel);
         t->build = template_build_free(t->build);
         start_saving(t);
         become_ready(t);
