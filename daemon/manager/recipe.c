@@ -6,12 +6,12 @@
 #include "manager/recipe.h"
 
 #include <errno.h>
-#include <gcrypt.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/strv.h"
+#include "manager/digest.h"
 
 /* When what is kept in a template's files, or done to its guest before it is frozen, changes in a way that this file does not see. */
 #define TEMPLATE_FORMAT "1"
@@ -65,28 +65,15 @@ static int hash_all(gcry_md_hd_t hash, const Recipe *recipe, const RecipeSetting
         return r;
 }
 
-/* Of libgcrypt; it wants to be asked for its version first. No secret is ever in its hands. */
-static void initialize_once(void) {
-        if (gcry_control(GCRYCTL_INITIALIZATION_FINISHED_P))
-                return;
-        (void) gcry_check_version(NULL);
-        (void) gcry_control(GCRYCTL_DISABLE_SECMEM, 0);
-        (void) gcry_control(GCRYCTL_INITIALIZATION_FINISHED, 0);
-}
-
 static int make_key(Recipe *recipe, const RecipeSettings *settings) {
-        const unsigned char *digest;
         gcry_md_hd_t hash;
         int r;
 
-        initialize_once();
-        if (gcry_md_open(&hash, GCRY_MD_SHA256, 0) != 0)
-                return -ENOMEM;
+        r = digest_open(&hash);
+        if (r < 0)
+                return r;
         r = hash_all(hash, recipe, settings);
-        digest = gcry_md_read(hash, GCRY_MD_SHA256);
-        for (size_t i = 0; i < RECIPE_KEY_LENGTH / 2; i++)
-                (void) snprintf(recipe->key + 2 * i, 3, "%02x", digest[i]);
-        gcry_md_close(hash);
+        digest_close(hash, recipe->key);
         return r;
 }
 

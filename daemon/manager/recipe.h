@@ -4,13 +4,14 @@
 /* What a machine is made of before anybody's command is in it: this image, this QEMU, this size. Two requests with equal recipes get
  * machines that do not differ; so a template belongs to a recipe, and the recipe's key names it. */
 
+#include "manager/digest.h"
 #include "manager/image.h"
 #include "manager/plan.h"
 #include "manager/qemu.h"
 #include "manager/vm.h"
 
 enum {
-        RECIPE_KEY_LENGTH = 64,       /* lower-case hex, SHA-256 */
+        RECIPE_KEY_LENGTH = DIGEST_SIZE - 1,
         RECIPE_KEY_SHORT_LENGTH = 12, /* of it, in names of units and messages */
 };
 

@@ -7,7 +7,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gcrypt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,7 +141,6 @@ static int copy_all(Copy *c, off_t size) {
 int template_file_copy(int from, int to, char ret_digest[static DIGEST_SIZE], uint64_t *ret_used) {
         _cleanup_(freep) char *chunk = malloc(CHUNK);
         Copy c = {.from = from, .to = to, .chunk = chunk};
-        const unsigned char *digest;
         struct stat st;
         int r;
 
@@ -150,13 +148,11 @@ int template_file_copy(int from, int to, char ret_digest[static DIGEST_SIZE], ui
                 return -ENOMEM;
         if (fstat(from, &st) < 0 || (to >= 0 && ftruncate(to, st.st_size) < 0))
                 return -errno;
-        if (gcry_md_open(&c.hash, GCRY_MD_SHA256, 0) != 0)
-                return -ENOMEM;
+        r = digest_open(&c.hash);
+        if (r < 0)
+                return r;
         r = copy_all(&c, st.st_size);
-        digest = gcry_md_read(c.hash, GCRY_MD_SHA256);
-        for (size_t i = 0; i < DIGEST_SIZE / 2; i++)
-                (void) snprintf(ret_digest + 2 * i, 3, "%02x", digest[i]);
-        gcry_md_close(c.hash);
+        digest_close(c.hash, ret_digest);
         *ret_used = c.used;
         return r;
 }

@@ -6,9 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-        DIGEST_SIZE = 65, /* SHA-256 as lower-case hex, with the NUL */
-};
+#include "manager/digest.h"
 
 /* Sealed memfds (memfd_create(2), F_SEAL_*): nobody can write them, cut them or let them grow. */
 typedef struct TemplateFiles {

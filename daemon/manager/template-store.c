@@ -349,25 +349,3 @@ void template_store_sweep(const char *store) {
         for (size_t i = 0; i < n; i++)
                 (void) delete_directory_at(store_fd, names[i]);
 }
-
-int template_store_list(const char *store, TemplateMeta **ret, size_t *ret_n) {
-        _cleanup_(fd_closep) int store_fd = open_store(store);
-        _cleanup_(freep) Entry *entries = NULL;
-        TemplateMeta *metas;
-        size_t n;
-        int r;
-
-        if (store_fd < 0)
-                return store_fd;
-        r = read_entries(store_fd, &entries, &n);
-        if (r < 0)
-                return r;
-        metas = calloc(n + 1, sizeof(*metas));
-        if (!metas)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                metas[i] = entries[i].meta;
-        *ret = metas;
-        *ret_n = n;
-        return 0;
-}

@@ -45,6 +45,3 @@ int template_store_drop(const char *store, const char *key);
 
 /* Deletes what a crash has left half made. */
 void template_store_sweep(const char *store);
-
-/* What is there by its own word, last used first: the files are not looked at. The caller frees the array. */
-int template_store_list(const char *store, TemplateMeta **ret, size_t *ret_n);
