@@ -52,7 +52,7 @@ static int copy_text(JsonReader *reader, json_object *o, const char *path, char 
         return *ret ? 0 : -ENOMEM;
 }
 
-static int read_sha256(JsonReader *reader, json_object *o, const char *path, char ret[static 65]) {
+static int read_sha256(JsonReader *reader, json_object *o, const char *path, char ret[static DIGEST_SIZE]) {
         const char *text;
         int r;
 
@@ -61,14 +61,14 @@ static int read_sha256(JsonReader *reader, json_object *o, const char *path, cha
                 return r;
         if (strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64)
                 return json_read_fail(reader, o, path, "expected 64 digits of lower-case hexadecimal (sha256)");
-        memcpy(ret, text, 65);
+        memcpy(ret, text, DIGEST_SIZE);
         return 0;
 }
 
 /* The name of a file has a dot in it, which a path takes for a level: so the file's object is taken by hand. */
 static int read_file_entry(JsonReader *reader, json_object *files, const char *name, uint64_t *ret_size) {
         static const char *const allowed[] = {"sha256", "size", NULL};
-        char where[64], path[80], sha256[65];
+        char where[64], path[80], sha256[DIGEST_SIZE];
         json_object *o;
         int r;
 

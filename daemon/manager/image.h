@@ -9,6 +9,7 @@
 #include <systemd/sd-bus.h>
 
 #include "common/cleanup.h"
+#include "manager/digest.h"
 
 #define IMAGE_NAME_MAX          64U
 #define IMAGE_MANIFEST_SIZE_MAX (1024U * 1024U)
@@ -26,7 +27,7 @@ typedef struct ImageManifest {
         char *name;
         char *architecture;
         char *kernel_release;
-        char digest[65]; /* of the image: lower-case hex */
+        char digest[DIGEST_SIZE]; /* of the image */
         uint64_t sizes[IMAGE_FILES];
 } ImageManifest;
 
