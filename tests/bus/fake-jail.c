@@ -83,7 +83,13 @@ static const char *qmp_answer(const char *line) {
         return "{}";
 }
 
+/* A state that was written while the machine was stopped says "paused", and a clone of it may never wake: no template is made of it. */
 static const char *qmp_event(const char *line) {
+        static bool stopped;
+
+        stopped = strstr(line, "\"cont\"") ? false : stopped || strstr(line, "\"stop\"");
+        if (strstr(line, "\"migrate\"") && stopped)
+                return "{\"event\":\"MIGRATION\",\"data\":{\"status\":\"failed\"}}\r\n";
         if (strstr(line, "\"migrate\""))
                 return "{\"event\":\"MIGRATION\",\"data\":{\"status\":\"completed\"}}\r\n";
         if (strstr(line, "\"cont\""))

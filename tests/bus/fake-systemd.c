@@ -342,13 +342,22 @@ static int setup(void) {
 }
 
 int main(int argc, char *argv[]) {
+        sigset_t term;
+        Unit *u;
         int r;
 
         polkit = argc > 1 ? argv[1] : "yes";
         LIST_INIT(&units);
         r = setup();
+        sigemptyset(&term);
+        sigaddset(&term, SIGTERM);
+        sigprocmask(SIG_BLOCK, &term, NULL);
+        if (r >= 0)
+                r = sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL); /* ends the loop */
         if (r >= 0)
                 r = sd_event_loop(event);
+        LIST_FOREACH (u, &units, units)
+                signal_all(u, SIGKILL);
         if (r < 0)
                 fprintf(stderr, "fake-systemd: %s\n", strerror(-r));
         return r < 0;

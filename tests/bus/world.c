@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,7 +161,7 @@ static void end(pid_t pid, int number, bool must_be_well) {
         kill(pid, number);
         assert(waitpid(pid, &status, 0) == pid);
         if (must_be_well && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
-                fprintf(stderr, "ephemerald ended with wait status 0x%x\n", status);
+                fprintf(stderr, "ended with wait status 0x%x\n", status);
                 abort();
         }
 }
@@ -172,12 +173,35 @@ void world_restart_manager(World *w, int number) {
         start_manager(w);
 }
 
+/* Processes of this world's jail. */
+static bool any_jail_is_left(const World *w) {
+        glob_t found;
+        bool any = false;
+
+        assert(glob("/proc/[0-9]*/cmdline", 0, NULL, &found) == 0);
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+                char line[128] = "";
+                FILE *f = fopen(found.gl_pathv[i], "r");
+
+                if (f && fgets(line, sizeof(line), f))
+                        any = any || strncmp(line, w->dir, strlen(w->dir)) == 0;
+                if (f)
+                        fclose(f);
+        }
+        globfree(&found);
+        return any;
+}
+
 void world_free(World *w) {
         char command[128];
 
         sd_bus_flush_close_unref(w->bus);
         end(w->manager, SIGTERM, true);
-        end(w->systemd, SIGKILL, false);
+        end(w->systemd, SIGTERM, true);
+        for (int i = 0; any_jail_is_left(w); i++) {
+                assert(i < ENOUGH);
+                pause_a_moment();
+        }
         end(w->bus_daemon, SIGKILL, false);
         snprintf(command, sizeof(command), "rm -r %s", w->dir);
         assert(system(command) == 0);
