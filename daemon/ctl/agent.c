@@ -20,13 +20,15 @@
 
 static pid_t agent_pid;
 
-static void agent_exec(int notify_fd) {
+static void agent_exec(int notify_fd, pid_t parent) {
         char fd[16];
         sigset_t none;
 
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != parent) /* it died before the kernel was asked */
+                _exit(EXIT_FAILURE);
         fcntl(notify_fd, F_SETFD, 0);
         snprintf(fd, sizeof(fd), "%d", notify_fd);
         execlp("pkttyagent", "pkttyagent", "--notify-fd", fd, "--fallback", NULL);
@@ -43,6 +45,7 @@ static void wait_for_close(int fd) {
 
 void agent_start(void) {
         _cleanup_(fd_closep) int ours = -EBADF, theirs = -EBADF;
+        pid_t self = getpid();
         int fds[2];
 
         if (agent_pid > 0 || geteuid() == 0 || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
@@ -53,7 +56,7 @@ void agent_start(void) {
         theirs = fds[1];
         agent_pid = fork();
         if (agent_pid == 0)
-                agent_exec(theirs);
+                agent_exec(theirs, self);
         theirs = fd_close(theirs);
         if (agent_pid > 0)
                 wait_for_close(ours);
