@@ -62,6 +62,13 @@ static void say(uint8_t type, const void *data, size_t size) {
         send_all(CONTROL_FD, data, size);
 }
 
+/* Also when the parent died before the kernel was asked: the ends of all sockets are held open, so that nothing else would tell. */
+static void die_with(pid_t parent) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+                _exit(0);
+}
+
 /* ---- QMP: enough of it for the manager's five questions ---- */
 
 static const char *qmp_answer(const char *line) {
@@ -100,15 +107,18 @@ static const char *qmp_event(const char *line) {
 /* The guest is let go by "cont"; what is asked later is answered by a process of its own. */
 static void serve_qmp(void) {
         FILE *in = fdopen(dup(QMP_FD), "r");
+        pid_t guest = getpid();
         char *line = NULL;
         size_t room = 0;
 
         dprintf(QMP_FD, "{\"QMP\":{\"version\":{},\"capabilities\":[]}}\r\n");
         while (getline(&line, &room, in) > 0) {
                 dprintf(QMP_FD, "{\"return\":%s}\r\n%s", qmp_answer(line), qmp_event(line));
-                if (strstr(line, "\"cont\"") && fork() > 0)
+                if (!strstr(line, "\"cont\"") || getpid() != guest)
+                        continue;
+                if (fork() > 0)
                         return;
-                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                die_with(guest);
         }
         _exit(0);
 }
@@ -324,7 +334,7 @@ static void read_arguments(char *argv[]) {
 int main(int argc, char *argv[]) {
         char text[128], go;
         int wait_status;
-        pid_t pid;
+        pid_t self = getpid(), pid;
 
         read_fail_word(argv[0]);
         read_arguments(argv);
@@ -341,7 +351,7 @@ int main(int argc, char *argv[]) {
         pid = fork();
         if (pid == 0) {
                 signal(SIGTERM, SIG_DFL);
-                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                die_with(self);
                 guest();
         }
         snprintf(text, sizeof(text), "started %d", (int) pid);
