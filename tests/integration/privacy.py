@@ -54,10 +54,12 @@ def test_others_do_not_hear():
     """bob, who listens to every signal of the bus, hears nothing of alice's run"""
     push_watcher()
     listener = start("python3", "/usr/local/lib/watch.py", "listen", user="bob")
+    assert listener.stdout.readline() == b"listening\n"
     signals = watch(command("echo", SECRET))
     assert any(s.get("member") == "Output" for s in signals)
     host("pkill", "-u", "bob", "-f", "watch.py listen", ok=True)
-    heard, _ = listener.communicate(timeout=20)
+    heard = listener.stdout.read()
+    listener.wait(timeout=20)
     assert heard == b"", heard
     assert host("busctl", "monitor", "org.ephemeral1", user="bob", timeout=20).status != 0
 

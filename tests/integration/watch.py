@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """watch.py [listen]: a plain D-Bus client inside the test host. Starts the run whose request comes on standard input and prints each
 signal that reaches it, one JSON object a line, until the run is finished. With `listen` it starts nothing, asks the bus for every
-signal there is, and prints those of the manager until it is ended."""
+signal there is, says so when it has been heard, and prints those of the manager until it is ended."""
 
 import json
 import sys
@@ -38,7 +38,10 @@ def main():
             loop.quit()
 
     bus.add_signal_receiver(on_signal, member_keyword="member", interface_keyword="interface", path_keyword="path")
-    if sys.argv[1:] != ["listen"]:
+    if sys.argv[1:] == ["listen"]:
+        bus.name_has_owner(BUS)  # answered behind AddMatch: from here on nothing is missed
+        print("listening", flush=True)
+    else:
         manager = dbus.Interface(bus.get_object(BUS, "/org/ephemeral1", introspect=False), "org.ephemeral1.Manager")
         try:
             run, path = manager.StartRun(
