@@ -25,16 +25,19 @@
 #include "common/fd.h"
 #include "common/strv.h"
 
-#define CONFIG_SIZE_MAX       (64U * 1024U)
-#define CONFIG_LINE_MAX       190 /* libinih's buffer has 200, with line ends and NUL */
-#define CONFIG_FILES_MAX      256U
-#define CONFIG_RUNS_MAX       4096U
-#define CONFIG_QUEUE_MAX      65536U
-#define CONFIG_TEMPLATES_MAX  64U
-#define CONFIG_IDLE_MAX       (24U * 3600U)
-#define QUEUE_MAX_DEFAULT     256U
-#define TEMPLATES_MAX_DEFAULT 4U
-#define IDLE_DEFAULT_USEC     (30U * USEC_PER_SEC)
+#define CONFIG_SIZE_MAX           (64U * 1024U)
+#define CONFIG_LINE_MAX           190 /* libinih's buffer has 200, with line ends and NUL */
+#define CONFIG_FILES_MAX          256U
+#define CONFIG_RUNS_MAX           4096U
+#define CONFIG_QUEUE_MAX          65536U
+#define CONFIG_TEMPLATES_MAX      64U
+#define CONFIG_STANDBY_MAX        64U
+#define CONFIG_IDLE_MAX           (24U * 3600U)
+#define QUEUE_MAX_DEFAULT         256U
+#define TEMPLATES_MAX_DEFAULT     4U
+#define STANDBY_DEFAULT           1U
+#define IDLE_DEFAULT_USEC         (30U * USEC_PER_SEC)
+#define STANDBY_IDLE_DEFAULT_USEC (10U * 60U * USEC_PER_SEC)
 
 typedef struct ConfigFile {
         const char *path;
@@ -140,12 +143,16 @@ static const ConfigKey keys[] = {
         {"IdleSec",                       parse_seconds,     offsetof(Config, idle_usec),                       CONFIG_IDLE_MAX,      "whole seconds, 0 for never, from 0"     },
         {"Templates",                     parse_bool,        offsetof(Config, templates),                       0,                    "yes or no"                              },
         {"TemplatesMax",                  parse_u32,         offsetof(Config, templates_max),                   CONFIG_TEMPLATES_MAX, "a whole number from 0"                  },
+        {"Standby",                       parse_u32,         offsetof(Config, standby),                         CONFIG_STANDBY_MAX,   "a whole number, 0 for none, from 0"     },
+        {"StandbyIdleSec",                parse_seconds,     offsetof(Config, standby_idle_usec),               CONFIG_IDLE_MAX,
+         "whole seconds, 0 for never, from 0"                                                                                                                                  },
         {"Image",                         parse_text,        offsetof(Config, image),                           0,                    "the name of an image"                   },
         {"JailPath",                      parse_path,        offsetof(Config, jail_path),                       0,                    "an absolute path"                       },
         {"QemuPath",                      parse_path,        offsetof(Config, qemu_path),                       0,                    "an absolute path"                       },
         {"WorkflowsPath",                 parse_path,        offsetof(Config, workflows_path),                  0,                    "an absolute path"                       },
         {"ImagesPath",                    parse_path,        offsetof(Config, images_path),                     0,                    "absolute paths with ':' between them"   },
         {"TemplatesPath",                 parse_path,        offsetof(Config, templates_path),                  0,                    "an absolute path"                       },
+        {"MemoryPressurePath",            parse_path,        offsetof(Config, memory_pressure_path),            0,                    "an absolute path"                       },
 };
 
 __attribute__((format(printf, 2, 3))) static void note_error(ConfigFile *file, const char *format, ...) {
@@ -283,14 +290,18 @@ static int set_defaults(Config *c) {
         *c = (Config){.queue_max = QUEUE_MAX_DEFAULT,
                       .idle_usec = IDLE_DEFAULT_USEC,
                       .templates = true,
-                      .templates_max = TEMPLATES_MAX_DEFAULT};
+                      .templates_max = TEMPLATES_MAX_DEFAULT,
+                      .standby = STANDBY_DEFAULT,
+                      .standby_idle_usec = STANDBY_IDLE_DEFAULT_USEC};
         c->image = strdup("default");
         c->jail_path = strdup(LIBEXECDIR "/ephemeral-jail");
         c->qemu_path = strdup("/usr/bin/qemu-system-x86_64");
         c->workflows_path = strdup(DATADIR "/ephemeral/workflows");
         c->images_path = strdup("/etc/ephemeral/images:/var/lib/ephemeral/images:/usr/lib/ephemeral/images");
         c->templates_path = strdup("/var/cache/ephemeral/templates");
-        return c->image && c->jail_path && c->qemu_path && c->workflows_path && c->images_path && c->templates_path
+        c->memory_pressure_path = strdup("/proc/pressure/memory");
+        return c->image && c->jail_path && c->qemu_path && c->workflows_path && c->images_path && c->templates_path &&
+                               c->memory_pressure_path
                        ? 0
                        : -ENOMEM;
 }
@@ -332,5 +343,6 @@ void config_done(Config *config) {
         free(config->workflows_path);
         free(config->images_path);
         free(config->templates_path);
+        free(config->memory_pressure_path);
         *config = (Config){0};
 }

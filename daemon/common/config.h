@@ -21,12 +21,15 @@ typedef struct Config {
         uint64_t idle_usec; /* IdleSec=: exit after so long with nothing to do; 0: never */
         bool templates;     /* machines are clones of one that has booted */
         uint32_t templates_max;
-        char *image; /* of requests that name none */
+        uint32_t standby;           /* machines that wait, for each template in use */
+        uint64_t standby_idle_usec; /* StandbyIdleSec=: how long a template is in use after a run; 0: for ever */
+        char *image;                /* of requests that name none */
         char *jail_path;
         char *qemu_path;
-        char *workflows_path; /* directory */
-        char *images_path;    /* directories with ':' between them, first hit wins */
-        char *templates_path; /* directory */
+        char *workflows_path;       /* directory */
+        char *images_path;          /* directories with ':' between them, first hit wins */
+        char *templates_path;       /* directory */
+        char *memory_pressure_path; /* a pressure stall file, or a FIFO */
 } Config;
 
 /* Fills in the defaults, then path and path.d/ *.conf by name; later lines win. A missing file is no error. Unknown keys are

@@ -62,13 +62,15 @@ static void every_key_is_read(void) {
 
         put("x.conf", "# comment\n[Manager]\nAccelerator=tcg\nRequireHardwareVirtualization=yes\n  RunsMax = 4096\n"
                       "QueueMax=0\nIdleSec=86400\nImage=python\nJailPath=/j\nQemuPath=/q\nWorkflowsPath=/w\n"
-                      "ImagesPath=/a:/b\nTemplates=no\nTemplatesMax=9\nTemplatesPath=/t\n");
+                      "ImagesPath=/a:/b\nTemplates=no\nTemplatesMax=9\nTemplatesPath=/"
+                      "t\nStandby=3\nStandbyIdleSec=7\nMemoryPressurePath=/p\n");
         assert(config_load(config_path, &c, &error) == 0);
         assert(c.accelerator == ACCELERATOR_TCG && c.require_hardware_virtualization);
         assert(c.runs_max == 4096 && c.queue_max == 0 && c.idle_usec == 86400 * USEC_PER_SEC);
         assert(strcmp(c.image, "python") == 0 && strcmp(c.jail_path, "/j") == 0 && strcmp(c.qemu_path, "/q") == 0);
         assert(strcmp(c.workflows_path, "/w") == 0 && strcmp(c.images_path, "/a:/b") == 0);
         assert(!c.templates && c.templates_max == 9 && strcmp(c.templates_path, "/t") == 0);
+        assert(c.standby == 3 && c.standby_idle_usec == 7000000 && strcmp(c.memory_pressure_path, "/p") == 0);
 }
 
 static void errors_name_file_and_line(void) {

@@ -11,11 +11,28 @@
 #include "manager/manager.h"
 #include "manager/run-clients.h"
 
+static void claim(Run *run) {
+        _cleanup_(freep) char *description = NULL;
+        int r;
+
+        r = asprintf(&description, "Ephemeral run %s (%s)", run->id, run->request->workflow);
+        if (r >= 0)
+                r = vm_claim(run->vm, run->unit, description, run->request->timeout_usec);
+        if (r < 0)
+                run_stop(run);
+}
+
+/* A machine that had waited becomes ready once more and is claimed at the same time; whichever is last leads on. */
+static void begin(Run *run) {
+        if (run->state != RUN_STARTING || !vm_is_claimed(run->vm))
+                return;
+        run_command(run);
+        manager_look_again(run->manager);
+}
+
 static void on_ready(Vm *vm, const char *kernel, uint64_t boot_usec, void *userdata) {
         Run *run = userdata;
-        _cleanup_(freep) char *description = NULL;
         json_object *ready = json_object_new_object();
-        int r;
 
         if (vm_plan(vm)->kvm)
                 accelerator_worked(&run->manager->accelerator);
@@ -24,13 +41,9 @@ static void on_ready(Vm *vm, const char *kernel, uint64_t boot_usec, void *userd
         json_add_string(ready, "kernel", kernel);
         json_add_u64(ready, "boot_usec", boot_usec);
         run_event(run, EVENT_VM_READY, ready);
-        if (run->state != RUN_STARTING)
-                return;
-        r = asprintf(&description, "Ephemeral run %s (%s)", run->id, run->request->workflow);
-        if (r >= 0)
-                r = vm_claim(vm, run->unit, description, run->request->timeout_usec);
-        if (r < 0)
-                run_stop(run);
+        if (run->state == RUN_STARTING && !run->standby)
+                claim(run);
+        begin(run);
 }
 
 static void on_claimed(Vm *vm, int error, void *userdata) {
@@ -41,8 +54,7 @@ static void on_claimed(Vm *vm, int error, void *userdata) {
                 return; /* on_gone comes */
         if (invocation_id)
                 (void) journal_run_set_invocation_id(run->journal, invocation_id);
-        if (run->state == RUN_STARTING)
-                run_command(run);
+        begin(run);
 }
 
 static void on_console(Vm *vm, const void *data, size_t size, void *userdata) {
@@ -73,7 +85,7 @@ static const VmHandlers vm_handlers = {
 static void tell_starting(Run *run, const Recipe *recipe, const Plan *plan) {
         json_object *o = json_object_new_object();
 
-        json_add_string(o, "path", plan_kind_name(plan->kind));
+        json_add_string(o, "path", run->standby ? "standby" : plan_kind_name(plan->kind));
         json_add_string(o, "accelerator", plan->kvm ? "kvm" : "tcg");
         json_add_string(o, "image", recipe->image->name);
         json_add_string(o, "image_digest", recipe->image->digest);
@@ -85,7 +97,28 @@ static void tell_starting(Run *run, const Recipe *recipe, const Plan *plan) {
         run_event(run, EVENT_VM_STARTING, o);
 }
 
-int run_launch(Run *run, const Recipe *recipe, const Template *template, char **reterr_text) {
+/* A machine that waits is woken. False: there is none. */
+static bool wake(Run *run, const Recipe *recipe) {
+        VmHandlers handlers = vm_handlers;
+
+        run->standby = false;
+        if (!run->manager->standbys || run->no_standby)
+                return false;
+        run->vm = standby_take(run->manager->standbys, recipe->key);
+        if (!run->vm)
+                return false;
+        handlers.userdata = run;
+        if (vm_wake(run->vm, run->id, &handlers) < 0) { /* it is about to end */
+                run->vm = vm_free(run->vm);
+                return false;
+        }
+        run->standby = true;
+        tell_starting(run, recipe, vm_plan(run->vm));
+        claim(run);
+        return true;
+}
+
+static int create(Run *run, const Recipe *recipe, const Template *template, char **reterr_text) {
         _cleanup_(freep) char *unit = NULL, *description = NULL;
         _cleanup_(fd_closep) int state_fd = -EBADF;
         VmHandlers handlers = vm_handlers;
@@ -96,16 +129,13 @@ int run_launch(Run *run, const Recipe *recipe, const Template *template, char **
         };
         int r;
 
-        *reterr_text = NULL;
         if (asprintf(&unit, "ephemeral-vm-%s.scope", run->id) < 0)
                 return -ENOMEM;
         if (asprintf(&description, "Virtual machine of %s", run->id) < 0)
                 return -ENOMEM;
-        run->template[0] = 0;
-        if (template) {
-                snprintf(run->template, sizeof(run->template), "%s", recipe->key);
+        if (template)
                 r = template_fill(template, &settings, &state_fd);
-        } else
+        else
                 r = recipe_fill(recipe, PLAN_COLD, &settings);
         if (r < 0)
                 return r;
@@ -114,4 +144,12 @@ int run_launch(Run *run, const Recipe *recipe, const Template *template, char **
         handlers.userdata = run;
         tell_starting(run, recipe, settings.plan);
         return vm_start(&run->manager->vm_environment, &settings, &handlers, &run->vm, reterr_text);
+}
+
+int run_launch(Run *run, const Recipe *recipe, const Template *template, char **reterr_text) {
+        *reterr_text = NULL;
+        (void) snprintf(run->template, sizeof(run->template), "%s", template ? recipe->key : "");
+        if (template && wake(run, recipe))
+                return 0;
+        return create(run, recipe, template, reterr_text);
 }

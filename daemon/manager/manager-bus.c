@@ -232,6 +232,18 @@ static int property_get_version(sd_bus *bus,
         return sd_bus_message_append(reply, "s", EPHEMERAL_VERSION);
 }
 
+static int property_get_standby_ready(sd_bus *bus,
+                                      const char *path,
+                                      const char *interface,
+                                      const char *property,
+                                      sd_bus_message *reply,
+                                      void *userdata,
+                                      sd_bus_error *reterr_error) {
+        Manager *m = userdata;
+
+        return sd_bus_message_append(reply, "u", m->standbys ? standby_count_ready(m->standbys) : 0U);
+}
+
 static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_PROPERTY("Version", "s", property_get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
@@ -240,6 +252,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_PROPERTY("RunsActive", "u", NULL, offsetof(Manager, n_active), 0),
         SD_BUS_PROPERTY("RunsQueued", "u", NULL, offsetof(Manager, n_queued), 0),
         SD_BUS_PROPERTY("RunsMax", "u", NULL, offsetof(Manager, runs_max), 0),
+        SD_BUS_PROPERTY("StandbyReady", "u", property_get_standby_ready, 0, 0),
         SD_BUS_METHOD_WITH_ARGS("StartRun",
                                 SD_BUS_ARGS("s", request_json, "a{sh}", files, "a{sv}", options),
                                 SD_BUS_RESULT("s", id, "o", run),

@@ -17,6 +17,7 @@
 #include "common/errors.h"
 #include "common/fd.h"
 #include "manager/bus.h"
+#include "manager/pressure.h"
 #include "manager/run-clients.h"
 #include "manager/uid.h"
 
@@ -49,7 +50,8 @@ Run *manager_find_run(Manager *m, const char *id) {
 
 uint64_t manager_idle_wait_usec(Manager *m) {
         bool busy = m->n_active > 0 || m->n_queued > 0 || m->n_pending > 0 || m->n_watchers > 0 ||
-                    (m->templates && template_set_is_busy(m->templates));
+                    (m->templates && template_set_is_busy(m->templates)) ||
+                    (m->standbys && standby_count(m->standbys) > 0);
         uint64_t now = clock_monotonic_usec();
 
         if (busy)
@@ -92,13 +94,17 @@ static int on_runs_changed(sd_event_source *s, void *userdata) {
         return 0;
 }
 
+void manager_look_again(Manager *m) {
+        (void) sd_event_source_set_enabled(m->runs_changed, SD_EVENT_ONESHOT);
+}
+
 void manager_run_ended(Run *run) {
         Manager *m = run->manager;
 
         m->n_ended++;
         m->ended_bytes += timeline_bytes(run->timeline);
         manager_clients_run_ended(run);
-        (void) sd_event_source_set_enabled(m->runs_changed, SD_EVENT_ONESHOT);
+        manager_look_again(m);
 }
 
 static int on_exit_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -197,6 +203,38 @@ static int connect_bus(Manager *m) {
         return r;
 }
 
+static void on_standbys_changed(void *userdata) {
+        manager_look_again(userdata);
+}
+
+static int on_pressure(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        Manager *m = userdata;
+
+        m->pressure_usec = clock_monotonic_usec();
+        manager_look_again(m);
+        return pressure_read(s, fd, revents);
+}
+
+static int open_standbys(Manager *m) {
+        StandbySettings settings = {
+                .environment = &m->vm_environment,
+                .templates = m->templates,
+                .per_template = m->config.standby,
+                .idle_usec = m->config.standby_idle_usec,
+                .on_changed = on_standbys_changed,
+                .userdata = m,
+        };
+        int r;
+
+        if (!m->templates || m->config.standby == 0)
+                return 0;
+        r = pressure_watch(m->event, m->config.memory_pressure_path, on_pressure, m, &m->pressure);
+        if (r < 0)
+                sd_journal_print(LOG_NOTICE, "Whether memory is short cannot be read from %s: %s",
+                                 m->config.memory_pressure_path, strerror(-r));
+        return standby_set_new(&settings, &m->standbys);
+}
+
 static int open_templates(Manager *m) {
         TemplateSetSettings settings = {
                 .environment = &m->vm_environment,
@@ -242,6 +280,9 @@ int manager_new(sd_event *event, const char *config_path, const char *runtime_di
         r = open_templates(m);
         if (r < 0)
                 return r;
+        r = open_standbys(m);
+        if (r < 0)
+                return r;
         m->used_usec = clock_monotonic_usec();
         *ret = TAKE_PTR(m);
         return 0;
@@ -252,6 +293,8 @@ Manager *manager_free(Manager *m) {
                 return NULL;
         while (!TAILQ_EMPTY(&m->runs))
                 run_free(TAILQ_FIRST(&m->runs));
+        sd_event_source_disable_unref(m->pressure);
+        standby_set_free(m->standbys);
         template_set_free(m->templates);
         manager_clients_free(m->clients);
         subscriber_hub_free(m->hub);

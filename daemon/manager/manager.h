@@ -15,6 +15,7 @@
 #include "manager/qemu.h"
 #include "manager/replies.h"
 #include "manager/run.h"
+#include "manager/standby.h"
 #include "manager/subscriber.h"
 #include "manager/template.h"
 #include "manager/workflow.h"
@@ -40,6 +41,9 @@ struct Manager {
         Systemd *systemd;
         VmEnvironment vm_environment;
         TemplateSet *templates; /* NULL: not wanted, every machine boots */
+        StandbySet *standbys;   /* NULL: none are wanted */
+        sd_event_source *pressure;
+        uint64_t pressure_usec; /* monotonic: when memory was short last */
         int uid_block_fd;       /* keeps systemd-nspawn -U off our uids */
         SubscriberHub *hub;
         sd_event_source *runs_changed; /* a run has ended: look at the list and the queue, from the loop */
@@ -75,6 +79,9 @@ Run *manager_find_run(Manager *m, const char *id);
 /* Ended runs beyond RUNS_KEPT_MAX are forgotten, from the loop. */
 void manager_run_ended(Run *run);
 
+/* Looks at the list, the queue and the standbys, from the loop. */
+void manager_look_again(Manager *m);
+
 /* Stops taking requests and ends what there is. */
 void manager_exit(Manager *m);
 
@@ -85,7 +92,7 @@ int queue_admit(Manager *m, const Request *request, sd_bus_error *reterr_error);
 void queue_add(Run *run);
 void queue_remove(Run *run);
 
-/* Starts as many of the waiting runs as there is room for; fair between accounts. */
+/* Starts as many of the waiting runs as there is room for, fair between accounts; what they leave is the standbys'. */
 void queue_dispatch(Manager *m);
 
 /* A run leaves its slot. */

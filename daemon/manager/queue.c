@@ -6,8 +6,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/errors.h"
 #include "manager/manager.h"
+
+enum {
+        PRESSURE_QUIET_USEC = 60 * 1000 * 1000,
+};
 
 uint64_t queue_memory_of(const Request *request) {
         return plan_memory_max_bytes(request->memory_mib, false);
@@ -71,7 +76,7 @@ static Run *next_run(Manager *m) {
         return best;
 }
 
-void queue_dispatch(Manager *m) {
+static void start_waiting(Manager *m) {
         Run *run;
 
         while (m->n_active < m->runs_max && (run = next_run(m))) {
@@ -84,6 +89,35 @@ void queue_dispatch(Manager *m) {
                 m->memory_in_use += needed;
                 run_start(run);
         }
+}
+
+static bool is_starting(const Manager *m) {
+        const Run *run;
+
+        TAILQ_FOREACH (run, &m->runs, runs)
+                if (run->state == RUN_STARTING)
+                        return true;
+        return false;
+}
+
+/* Machines that wait have what the runs leave, and nothing for a while after the host was short of memory. */
+static void tend_standbys(Manager *m) {
+        bool pressure = m->pressure_usec > 0 && clock_monotonic_usec() - m->pressure_usec < PRESSURE_QUIET_USEC;
+        uint64_t budget = host_memory_budget(&m->host);
+        StandbyRoom room = {
+                .calm = !m->exiting && m->n_queued == 0 && !is_starting(m),
+                .memory_bytes = pressure || m->memory_in_use > budget ? 0 : budget - m->memory_in_use,
+                .boot_usec = accelerator_boot_usec(&m->accelerator),
+        };
+
+        if (m->standbys)
+                standby_tend(m->standbys, &room);
+}
+
+/* After a run has started, for that may have taken one of them. */
+void queue_dispatch(Manager *m) {
+        start_waiting(m);
+        tend_standbys(m);
 }
 
 void queue_release(Run *run) {

@@ -66,6 +66,7 @@ struct Run {
         TemplateWait *template_wait;          /* while there is no machine yet */
         char template[RECIPE_KEY_LENGTH + 1]; /* what the machine is a clone of; "": it booted */
         bool template_dropped;                /* it was no good, and there is no third */
+        bool standby, no_standby; /* the machine had waited for it; no other of that kind: one was no good */
         Vm *vm;
         json_object *isolation;                             /* as in the event; NULL until verified */
         bool stdin_open;                                    /* SendInput may add to it */

@@ -138,7 +138,9 @@ static void start_machine(Run *run) {
 bool run_start_again(Run *run, const char *reason) {
         const Plan *plan = vm_plan(run->vm);
 
-        if (plan->kvm && accelerator_failed(&run->manager->accelerator, reason)) {
+        if (run->standby) {
+                run->no_standby = true; /* a clone that never waited, then */
+        } else if (plan->kvm && accelerator_failed(&run->manager->accelerator, reason)) {
                 /* under TCG, then */
         } else if (plan->kind == PLAN_CLONE && !run->template_dropped) {
                 run->template_dropped = true;

@@ -48,7 +48,7 @@ struct Template {
         Job *job; /* loads or saves */
         TemplateWork work;
         bool from_disk;
-        uint64_t asked_usec, duration_usec;
+        uint64_t asked_usec, used_usec, duration_usec;
         TAILQ_HEAD(, TemplateWait) waits;
 };
 
@@ -259,7 +259,7 @@ static int template_new(TemplateSet *set, Recipe *recipe, const TemplatePatience
         t->recipe = TAKE_PTR(owned);
         t->patience = *patience;
         t->files = t->work.files = TEMPLATE_NO_FILES;
-        t->asked_usec = clock_monotonic_usec();
+        t->asked_usec = t->used_usec = clock_monotonic_usec();
         r = job_start(set->settings.environment->event, &handlers, &t->job);
         if (r < 0)
                 return r;
@@ -306,6 +306,7 @@ int template_get(TemplateSet *set,
         recipe_free(recipe);
         TAILQ_REMOVE(&set->templates, t, templates);
         TAILQ_INSERT_HEAD(&set->templates, t, templates);
+        t->used_usec = clock_monotonic_usec();
         if (t->state != TEMPLATE_READY)
                 return wait_for(t, handlers, ret_wait);
         *ret = t;
@@ -324,6 +325,10 @@ TemplateWait *template_wait_free(TemplateWait *wait) {
 
 const Recipe *template_recipe(const Template *t) {
         return t->recipe;
+}
+
+uint64_t template_used_usec(const Template *t) {
+        return t->used_usec;
 }
 
 bool template_from_disk(const Template *t) {
@@ -359,6 +364,14 @@ void template_drop(TemplateSet *set, const char *key) {
                 return; /* another one, in the making */
         template_free(t);
         (void) template_store_drop(set->settings.store, key);
+}
+
+const Template *template_set_next(const TemplateSet *set, const Template *after) {
+        const Template *t = after ? TAILQ_NEXT(after, templates) : TAILQ_FIRST(&set->templates);
+
+        while (t && t->state != TEMPLATE_READY)
+                t = TAILQ_NEXT(t, templates);
+        return t;
 }
 
 bool template_set_is_busy(const TemplateSet *set) {

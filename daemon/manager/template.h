@@ -63,7 +63,11 @@ TemplateWait *template_wait_free(TemplateWait *wait);
 /* Forgets a ready template, also on disk: somebody has seen that it is no good. */
 void template_drop(TemplateSet *set, const char *key);
 
+/* The ready ones, last used first: the one behind `after`, or (NULL) the first. NULL: that was all. */
+const Template *template_set_next(const TemplateSet *set, const Template *after);
+
 const Recipe *template_recipe(const Template *t);
+uint64_t template_used_usec(const Template *t);     /* monotonic: when it was asked for last */
 bool template_from_disk(const Template *t);         /* not built for the one who asked first */
 uint64_t template_duration_usec(const Template *t); /* from the first who asked to ready */
 

@@ -23,6 +23,10 @@ static void on_run_scope_started(Scope *s, int error, const char *text, void *us
         vm->handlers.on_claimed(vm, error, vm->handlers.userdata);
 }
 
+bool vm_is_claimed(const Vm *vm) {
+        return vm->phase == VM_READY && vm->run_scope && !vm->claiming;
+}
+
 int vm_claim(Vm *vm, const char *unit, const char *description, uint64_t runtime_max_usec) {
         uint32_t pids[2] = {(uint32_t) jail_pid(vm->jail), (uint32_t) vm->qemu_pid};
         ScopeSettings settings = {

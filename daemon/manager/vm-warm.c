@@ -10,6 +10,7 @@
 
 enum {
         WARM_UP_USER = 1000,
+        WAKE_USEC = 5 * 1000 * 1000, /* a machine that takes longer is slower than a new one */
 };
 
 static void on_started(void *userdata, uint32_t pid) {
@@ -65,6 +66,8 @@ int vm_wake(Vm *vm, const char *id, const VmHandlers *handlers) {
         free(vm->id);
         vm->id = name;
         vm->handlers = *handlers;
+        if (vm->boot_usec > WAKE_USEC)
+                vm->boot_usec = WAKE_USEC;
         r = vm_begin_step(vm, VM_WAKING);
         return r < 0 ? r : vm_continue(vm); /* its event RESUME: vm_greet() */
 }

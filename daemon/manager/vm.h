@@ -40,8 +40,9 @@ typedef struct VmSettings {
         char *const *binds;       /* files QEMU needs */
         const char *kernel;       /* a clone's kernel release, which its template has told; else NULL */
         uint64_t boot_usec;       /* deadline of each step: being ready, warm, frozen, awake */
-        uint64_t life_usec;       /* of the first scope, for when nobody looks after it any more; 0: that of a boot */
-        uint64_t cpu_weight;      /* of the first scope; 0: as everybody's */
+        uint64_t
+                life_usec; /* of the first scope, for when nobody looks after it any more; 0: that of a boot; UINT64_MAX: no end */
+        uint64_t cpu_weight; /* of the first scope; 0: as everybody's */
 } VmSettings;
 
 /* No file of a plan. */
@@ -94,6 +95,8 @@ int vm_wake(Vm *vm, const char *id, const VmHandlers *handlers);
 
 /* Moves a ready or waking machine into the scope `unit` with that clock, then on_claimed. Once. */
 int vm_claim(Vm *vm, const char *unit, const char *description, uint64_t runtime_max_usec);
+
+bool vm_is_claimed(const Vm *vm); /* ready, and in the scope of vm_claim() */
 
 /* The ready machine's control port. Its handlers are the claimer's from then on; on_closed and on_broken must call these. */
 HostLink *vm_link(Vm *vm);

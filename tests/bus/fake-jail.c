@@ -4,7 +4,8 @@
  * the guest's protocol. What the "guest" does is told by the run's command:
  *   print TEXT | exit N | cat | sleep | kill-self | garbage | flood BYTES | poweroff | no-exec | memory
  * and how it is to fail by one word in the file of its own path with ".fail" behind it: verified, device, link, silent, error; template
- * (a machine that is to be frozen ends), clone (a clone ends), scribble (a clone writes to what it was cloned from).
+ * (a machine that is to be frozen ends), clone (a clone ends), scribble (a clone writes to what it was cloned from), wake (one that
+ * waited for a run ends when that comes).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -277,7 +278,9 @@ static void serve_command(void) {
         Frame frame;
 
         while ((frame = next_frame()).type != FRAME_START)
-                if (frame.type == FRAME_SETUP)
+                if (frame.type == FRAME_SETUP && fails("wake"))
+                        _exit(3);
+                else if (frame.type == FRAME_SETUP)
                         say_links();
                 else if (frame.type == FRAME_ARG && n < 2)
                         snprintf(arguments[n++], sizeof(arguments[0]), "%.*s", (int) frame.size,

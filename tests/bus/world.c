@@ -79,10 +79,13 @@ static void make_config(const char *dir, const WorldOptions *options) {
 
         snprintf(text, sizeof(text),
                  "[Manager]\nAccelerator=tcg\nIdleSec=0\nJailPath=%s/jail\nQemuPath=%s\nImagesPath=%s/"
-                 "images\nTemplatesPath=%s/templates\nTemplates=%s\nWorkflowsPath=%s\n%s\n",
-                 dir, FAKE_QEMU, dir, dir, options->templates ? "yes" : "no", WORKFLOWS_SOURCE,
+                 "images\nTemplatesPath=%s/templates\nMemoryPressurePath=%s/pressure\nTemplates=%s\nStandby=0\n"
+                 "WorkflowsPath=%s\n%s\n",
+                 dir, FAKE_QEMU, dir, dir, dir, options->templates ? "yes" : "no", WORKFLOWS_SOURCE,
                  options->config ? options->config : "");
         write_file(dir, "ephemerald.conf", text, 0644);
+        snprintf(path, sizeof(path), "%s/pressure", dir);
+        assert(mkfifo(path, 0600) == 0);
         /* a copy, so that the word for it lies beside it and belongs to this world alone */
         snprintf(path, sizeof(path), "%s/jail", dir);
         from = fopen(FAKE_JAIL, "r");
