@@ -174,15 +174,23 @@ def unit_of(run):
 
 
 def leftovers():
-    """What runs may have left on the host, as a list of lines; empty when all is clean."""
+    """What runs may have left on the host, as a list of lines; empty when all is clean. A machine that waits for a run is none of it."""
     script = r"""
-        ps -eo uid,pid,args --no-headers | awk '$1 >= 1859125248 { print "process", $0 }'
+        waiting=$(cat /sys/fs/cgroup/ephemeral.slice/ephemeral-standby-*.scope/cgroup.procs 2>/dev/null |
+                  xargs -I PID stat --format=%u /proc/PID 2>/dev/null | grep -v '^0$' | sort -u)
+        rest() { grep -vwF "${waiting:-none}"; }
+        ps -eo uid,pid,args --no-headers | awk '$1 >= 1859125248 { print "process", $0 }' | rest
         systemctl list-units --all --plain --no-legend 'ephemeral-run-*' | sed 's/^/unit /'
         find /sys/fs/cgroup -type d -name 'ephemeral-run-*' -printf 'cgroup %p\n'
         grep -E 'ephemeral-(run|jail)|/run/ephemeral' /proc/mounts | grep -v '^ramfs' | sed 's/^/mount /'
-        find /run/ephemeral -mindepth 1 ! -type d -printf 'file %p\n' 2>/dev/null
+        find /run/ephemeral -mindepth 1 ! -type d -printf 'file %p\n' 2>/dev/null | rest
     """
     return host("bash", "-c", script).text.splitlines()
+
+
+def wait_for_standby():
+    """Until the machine for the next run waits."""
+    wait_for(lambda: get(ROOT, MANAGER, "StandbyReady") == 1, 60, "a machine waits")
 
 
 def manager_pid():

@@ -4,7 +4,7 @@
 
 import os
 
-from harness import host, leftovers, main, manager_pid, note, wait_for
+from harness import host, leftovers, main, manager_pid, note, wait_for, wait_for_standby
 
 AT_ONCE = 20
 ROW = int(os.environ.get("EPHEMERAL_TEST_ROW", "200"))
@@ -45,11 +45,13 @@ def test_in_a_row():
     """runs in a row leave no process, unit, cgroup, mount, uid, file or fd"""
     one = 'ephemeralctl run --quiet -- sh -c "echo x; exit 0" >/dev/null'
     host("bash", "-c", one, user="alice", ok=True)
+    wait_for_standby()
     fds, rss = manager_fds(), manager_rss_kib()
     # two at a time, for two processors
     said = host("bash", "-c", f"seq {ROW} | xargs -P 2 -I N sh -c '{one} || echo run N failed'", user="alice", timeout=3000)
     assert said.text == "", said.text
     wait_for(lambda: not leftovers(), 20, "nothing left of them")
+    wait_for_standby()
     assert manager_fds() == fds
     grown = manager_rss_kib() - rss
     note(f"the manager grew by {grown} KiB in {ROW} runs")
