@@ -142,9 +142,9 @@ int template_build_start(const VmEnvironment *environment,
         b->files = TEMPLATE_NO_FILES;
         r = console_new(&b->console);
         if (r >= 0)
-                r = template_file_new("ephemeral-ram", ram_bytes, &b->files.ram_fd);
+                r = template_file_new("ram", ram_bytes, &b->files.ram_fd);
         if (r >= 0)
-                r = template_file_new("ephemeral-state", 0, &b->files.state_fd);
+                r = template_file_new("state", 0, &b->files.state_fd);
         if (r >= 0)
                 r = launch(b, environment, settings, reterr_text);
         if (r < 0)

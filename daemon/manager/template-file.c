@@ -34,8 +34,11 @@ void template_files_done(TemplateFiles *files) {
 }
 
 int template_file_new(const char *name, uint64_t size, int *ret_fd) {
-        _cleanup_(fd_closep) int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        _cleanup_(fd_closep) int fd = -EBADF;
+        char title[32];
 
+        (void) snprintf(title, sizeof(title), "ephemeral-%s", name);
+        fd = memfd_create(title, MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (fd < 0 || ftruncate(fd, (off_t) size) < 0)
                 return -errno;
         *ret_fd = TAKE_FD(fd);

@@ -17,7 +17,7 @@ typedef struct TemplateFiles {
 
 void template_files_done(TemplateFiles *files);
 
-/* An unsealed memfd of that size. */
+/* An unsealed memfd of that size; lsof shows it as ephemeral-NAME. */
 int template_file_new(const char *name, uint64_t size, int *ret_fd);
 
 /* -EBUSY: somebody still maps it for writing. */

@@ -19,6 +19,7 @@ SHOWN_MAX = 2000
 
 BUS = "org.ephemeral1"
 ROOT = "/org/ephemeral1"
+CONFIG = "/etc/ephemeral/ephemerald.conf"
 MANAGER = "org.ephemeral1.Manager"
 RUN = "org.ephemeral1.Run"
 
@@ -186,6 +187,21 @@ def leftovers():
         find /run/ephemeral -mindepth 1 ! -type d -printf 'file %p\n' 2>/dev/null | rest
     """
     return host("bash", "-c", script).text.splitlines()
+
+
+def restart():
+    """The next call starts the manager again."""
+    host("systemctl", "stop", "ephemerald.service", ok=True)
+
+
+def configure(text):
+    host("sh", "-c", f"[ -e {CONFIG}.kept ] || mv {CONFIG} {CONFIG}.kept; cat >{CONFIG}", stdin=text.encode(), ok=True)
+    restart()
+
+
+def configure_back():
+    host("sh", "-c", f"[ ! -e {CONFIG}.kept ] || mv {CONFIG}.kept {CONFIG}", ok=True)
+    restart()
 
 
 def wait_for_standby():

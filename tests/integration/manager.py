@@ -4,20 +4,26 @@
 
 import time
 
-from harness import MANAGER, ROOT, call, command, data, get, host, leftovers, main, manager_pid, run_to_end, start_run, wait_for, watch
+from harness import (
+    MANAGER,
+    ROOT,
+    call,
+    command,
+    configure,
+    configure_back,
+    data,
+    get,
+    host,
+    leftovers,
+    main,
+    manager_pid,
+    run_to_end,
+    start_run,
+    wait_for,
+    watch,
+)
 
-CONFIG = "/etc/ephemeral/ephemerald.conf"
 QEMU = "/usr/bin/qemu-system-x86_64"
-
-
-def configure(text):
-    host("sh", "-c", f"[ -e {CONFIG}.kept ] || mv {CONFIG} {CONFIG}.kept; cat >{CONFIG}", stdin=text.encode(), ok=True)
-    host("systemctl", "stop", "ephemerald.service", ok=True)
-
-
-def configure_back():
-    host("sh", "-c", f"[ ! -e {CONFIG}.kept ] || mv {CONFIG}.kept {CONFIG}", ok=True)
-    host("systemctl", "stop", "ephemerald.service", ok=True)
 
 
 def refusal(request):

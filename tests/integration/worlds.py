@@ -4,7 +4,7 @@
 
 import json
 
-from harness import MANAGER, ROOT, Skip, get, host, main, wait_for
+from harness import MANAGER, ROOT, Skip, get, host, main, restart, wait_for
 
 QEMU = "/usr/bin/qemu-system-x86_64"
 
@@ -26,10 +26,6 @@ def sentence(text, *words):
 def with_file(command, text):
     """Runs a command of alice's with the name of a file that holds this text behind it."""
     return host("sh", "-c", f'f=$(mktemp); cat >"$f"; {command} "$f"; s=$?; rm "$f"; exit $s', user="alice", stdin=text.encode())
-
-
-def restart():
-    host("systemctl", "stop", "ephemerald.service", ok=True)
 
 
 def is_well():
