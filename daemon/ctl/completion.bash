@@ -43,6 +43,7 @@ _ephemeralctl_operands() {
     cancel | kill) _ephemeralctl_runs running && _ephemeralctl_runs starting && _ephemeralctl_runs queued ;;
     workflows) _ephemeralctl_workflows ;;
     image) if ((operands == 0)); then echo list show build; else _ephemeralctl_images; fi ;;
+    template) if ((operands == 0)); then echo list build drop; else _ephemeralctl_images; fi ;;
     esac
 }
 

@@ -49,4 +49,4 @@ struct Ctl {
 };
 
 extern const Verb verb_run, verb_list, verb_status, verb_timeline, verb_cancel, verb_kill, verb_console, verb_result,
-        verb_request, verb_validate, verb_image, verb_workflows, verb_info, verb_version;
+        verb_request, verb_validate, verb_image, verb_template, verb_workflows, verb_info, verb_version;

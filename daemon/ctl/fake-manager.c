@@ -150,6 +150,27 @@ static int method_get_workflow(sd_bus_message *m, void *userdata, sd_bus_error *
         return sd_bus_reply_method_return(m, "s", "{\"name\": \"command\", \"limits\": {\"vcpus\": 4}}");
 }
 
+static int method_list_templates(sd_bus_message *m, void *userdata, sd_bus_error *e) {
+        return sd_bus_reply_method_return(m, "a(sssuttt)", 2, "0123456789abcdef0123", "default", "memory", 1, 256,
+                                          94371840, 1000000, "fedcba9876543210fedc", "other", "making", 2, 512, 0, 0);
+}
+
+static int method_build_template(sd_bus_message *m, void *userdata, sd_bus_error *e) {
+        const char *image;
+        int r;
+
+        r = sd_bus_message_read(m, "s", &image);
+        if (r < 0)
+                return r;
+        if (strcmp(image, "nowhere") == 0)
+                return error_set(e, ERROR_NO_SUCH_IMAGE, "no image 'nowhere'");
+        return sd_bus_reply_method_return(m, "s", "0123456789abcdef0123");
+}
+
+static int method_drop_templates(sd_bus_message *m, void *userdata, sd_bus_error *e) {
+        return sd_bus_reply_method_return(m, NULL);
+}
+
 static int method_open_output(sd_bus_message *m, void *userdata, sd_bus_error *e) {
         _cleanup_(fd_closep) int fd = -EBADF;
         uint64_t after_seq = 0;
@@ -328,6 +349,9 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD("ListRuns", "a{sv}", "a(sosstt)", method_list_runs, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("GetRun", "s", "o", method_get_run, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("ListWorkflows", "", "a(ss)", method_list_workflows, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("ListTemplates", "", "a(sssuttt)", method_list_templates, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("BuildTemplate", "s", "s", method_build_template, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("DropTemplates", "", "", method_drop_templates, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("GetWorkflow", "s", "s", method_get_workflow, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_PROPERTY("Version", "s", property_string, 0, 0),
         SD_BUS_PROPERTY("Accelerator", "s", property_string, 0, 0),

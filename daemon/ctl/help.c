@@ -16,9 +16,9 @@
 #define SUGGEST_EDITS 3
 
 const Verb *const verbs[] = {
-        &verb_run,       &verb_list,    &verb_status, &verb_timeline, &verb_result,
-        &verb_request,   &verb_console, &verb_cancel, &verb_kill,     &verb_validate,
-        &verb_workflows, &verb_image,   &verb_info,   &verb_version,  NULL,
+        &verb_run,      &verb_list,   &verb_status,  &verb_timeline, &verb_result,    &verb_request,
+        &verb_console,  &verb_cancel, &verb_kill,    &verb_validate, &verb_workflows, &verb_image,
+        &verb_template, &verb_info,   &verb_version, NULL,
 };
 
 const Verb *verb_find(const char *name) {

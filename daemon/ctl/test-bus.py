@@ -403,6 +403,21 @@ class Verbs(unittest.TestCase):
         self.assertEqual(json.loads(ctl("workflows", "command").stdout)["limits"]["vcpus"], 4)
         self.assertIn(b"there are: command", ctl("workflows", "nosuch").stderr)
 
+    def test_templates(self):
+        rows = json_lines(ctl("template", "--json").stdout)
+        self.assertEqual([(row["image"], row["where"], row["memory_mib"]) for row in rows],
+                         [("default", "memory", 256), ("other", "making", 512)])
+        lines = ctl("template", "list").stdout.decode().splitlines()
+        self.assertEqual(lines[0].split(), ["IMAGE", "VCPUS", "MEMORY", "WHERE", "SIZE", "MADE", "TEMPLATE"])
+        self.assertIn("0123456789ab", lines[1])
+        self.assertEqual(ctl("template", "build").stdout, b"0123456789abcdef0123\n")
+        refused = ctl("template", "build", "nowhere")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn(b"no image 'nowhere'", refused.stderr)
+        self.assertEqual(ctl("template", "drop").returncode, 0)
+        for wrong in (["drop", "x"], ["make"], ["list", "x"]):
+            self.assertEqual(ctl("template", *wrong).returncode, 2)
+
     def test_info(self):
         self.assertEqual(json_lines(ctl("--json", "info").stdout)[0]["runs_max"], 4)
         self.assertIn(b"Accelerator: tcg", ctl("info").stdout)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/clock.h"
 #include "common/errors.h"
@@ -22,6 +23,7 @@ typedef struct Admission {
         sd_bus_slot *slot;
         sd_bus_track *caller;
         char *cancellation_id;
+        const char *action;
         AdmitHandler handler;
         void *userdata;
         void (*destroy)(void *userdata);
@@ -87,8 +89,8 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *reterr
         else
                 (void) sd_bus_reply_method_errorf(
                         a->call, error_info_by_kind(ERROR_NOT_PERMITTED)->name,
-                        "Not permitted: members of the group \"ephemeral\" may do this, or who polkit's "
-                        "rules allow");
+                        "Not permitted: %s is for %swhom polkit's rules allow it", a->action,
+                        strcmp(a->action, ACTION_RUN) == 0 ? "members of the group \"ephemeral\" and " : "");
         return 0;
 }
 
@@ -158,6 +160,7 @@ int admit_check(Manager *m, sd_bus_message *call, const AdmitQuestion *question,
         *a = (Admission){
                 .manager = m,
                 .call = sd_bus_message_ref(call),
+                .action = question->action,
                 .handler = question->handler,
                 .userdata = question->userdata,
                 .destroy = question->destroy,

@@ -22,6 +22,13 @@ int manager_clients_subscribe(Manager *m, const char *name, uid_t uid);
 void manager_clients_run_new(Run *run);
 void manager_clients_run_ended(Run *run);
 
+/* ---- template-bus.c ---- */
+
+int method_build_template(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error);
+int method_drop_templates(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error);
+int method_list_templates(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error);
+void template_calls_free(Manager *m); /* those that wait get no answer */
+
 /* ---- run-bus.c ---- */
 
 /* May the sender of this message read the run? Its owner, root, and whom polkit let in. */

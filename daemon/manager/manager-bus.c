@@ -280,6 +280,18 @@ static const sd_bus_vtable manager_vtable[] = {
                                 SD_BUS_RESULT("s", document),
                                 method_get_workflow,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("BuildTemplate",
+                                SD_BUS_ARGS("s", image),
+                                SD_BUS_RESULT("s", key),
+                                method_build_template,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS(
+                "DropTemplates", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_drop_templates, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListTemplates",
+                                SD_BUS_NO_ARGS,
+                                SD_BUS_RESULT("a(sssuttt)", templates),
+                                method_list_templates,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS(
                 "Subscribe", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_subscribe, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS("RunNew", SD_BUS_ARGS("s", id, "o", run), 0),

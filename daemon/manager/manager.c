@@ -256,6 +256,7 @@ int manager_new(sd_event *event, const char *config_path, const char *runtime_di
         m->vm_environment.uid_dir_fd = m->uid_block_fd = -EBADF;
         TAILQ_INIT(&m->runs);
         TAILQ_INIT(&m->queue);
+        TAILQ_INIT(&m->template_calls);
         r = load(m, config_path, runtime_dir);
         if (r < 0)
                 return r;
@@ -293,6 +294,7 @@ Manager *manager_free(Manager *m) {
                 return NULL;
         while (!TAILQ_EMPTY(&m->runs))
                 run_free(TAILQ_FIRST(&m->runs));
+        template_calls_free(m);
         sd_event_source_disable_unref(m->pressure);
         standby_set_free(m->standbys);
         template_set_free(m->templates);

@@ -25,6 +25,7 @@ enum {
         RUNS_KEPT_BYTES = 128 * 1024 * 1024, /* and their timelines */
 };
 
+typedef struct TemplateCall TemplateCall;     /* template-bus.c: BuildTemplate that waits */
 typedef struct ManagerClients ManagerClients; /* manager-bus.c: who is told of RunNew and RunEnded */
 
 struct Manager {
@@ -41,7 +42,8 @@ struct Manager {
         Systemd *systemd;
         VmEnvironment vm_environment;
         TemplateSet *templates; /* NULL: not wanted, every machine boots */
-        StandbySet *standbys;   /* NULL: none are wanted */
+        TAILQ_HEAD(TemplateCallList, TemplateCall) template_calls;
+        StandbySet *standbys; /* NULL: none are wanted */
         sd_event_source *pressure;
         uint64_t pressure_usec; /* monotonic: when memory was short last */
         int uid_block_fd;       /* keeps systemd-nspawn -U off our uids */
@@ -84,6 +86,15 @@ void manager_look_again(Manager *m);
 
 /* Stops taking requests and ends what there is. */
 void manager_exit(Manager *m);
+
+/* ---- start.c ---- */
+
+/* What a machine for this request is made of now. 0, or -errno with an error set. */
+int manager_make_recipe(Manager *m, const Request *request, Recipe **ret, sd_bus_error *reterr_error);
+
+/* template_get() with as much patience as the accelerator asks for. */
+int manager_get_template(
+        Manager *m, Recipe *recipe, const TemplateHandlers *handlers, const Template **ret, TemplateWait **ret_wait);
 
 /* ---- queue.c ---- */
 

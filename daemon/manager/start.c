@@ -74,31 +74,35 @@ static void on_template_failed(const Template *t, const char *text, void *userda
                 fail(run, text);
 }
 
+int manager_get_template(
+        Manager *m, Recipe *recipe, const TemplateHandlers *handlers, const Template **ret, TemplateWait **ret_wait) {
+        TemplatePatience patience = {
+                .boot_usec = accelerator_boot_usec(&m->accelerator),
+                .attempts = accelerator_is_tried(&m->accelerator) ? TEMPLATE_ATTEMPTS : 1,
+        };
+
+        return template_get(m->templates, recipe, &patience, handlers, ret, ret_wait);
+}
+
 static int get_template(Run *run, Recipe *recipe, const Template **ret) {
-        const Accelerator *accelerator = &run->manager->accelerator;
         TemplateHandlers handlers = {
                 .on_building = on_building,
                 .on_ready = on_template_ready,
                 .on_failed = on_template_failed,
                 .userdata = run,
         };
-        TemplatePatience patience = {
-                .boot_usec = accelerator_boot_usec(accelerator),
-                .attempts = accelerator_is_tried(accelerator) ? TEMPLATE_ATTEMPTS : 1,
-        };
 
-        return template_get(run->manager->templates, recipe, &patience, &handlers, ret, &run->template_wait);
+        return manager_get_template(run->manager, recipe, &handlers, ret, &run->template_wait);
 }
 
 /* ---- the choice ---- */
 
-static int make_recipe(Run *run, Recipe **ret, sd_bus_error *reterr_error) {
-        Manager *m = run->manager;
+int manager_make_recipe(Manager *m, const Request *request, Recipe **ret, sd_bus_error *reterr_error) {
         RecipeSettings settings = {
                 .kvm = m->accelerator.kvm,
-                .vcpus = run->request->vcpus,
-                .memory_mib = run->request->memory_mib,
-                .disk_mib = run->request->disk_mib,
+                .vcpus = request->vcpus,
+                .memory_mib = request->memory_mib,
+                .disk_mib = request->disk_mib,
                 .tsc_khz = m->host.tsc_khz,
                 .processor = m->host.processor,
         };
@@ -108,7 +112,7 @@ static int make_recipe(Run *run, Recipe **ret, sd_bus_error *reterr_error) {
 
         r = manager_get_qemu(m, &qemu, reterr_error);
         if (r >= 0)
-                r = image_open(m->config.images_path, run->request->image, &image, reterr_error);
+                r = image_open(m->config.images_path, request->image, &image, reterr_error);
         if (r < 0)
                 return r;
         settings.qemu = qemu;
@@ -121,7 +125,7 @@ static void start_machine(Run *run) {
         const Template *template;
         int r;
 
-        r = make_recipe(run, &recipe, &error);
+        r = manager_make_recipe(run->manager, run->request, &recipe, &error);
         if (r < 0)
                 fail(run, error.message ? error.message : strerror(-r));
         else if (!run->manager->templates)

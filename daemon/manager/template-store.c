@@ -335,6 +335,19 @@ void template_store_trim(const char *store, const TemplateMeta *newest, unsigned
                         (void) delete_directory_at(store_fd, entries[i].meta.key);
 }
 
+size_t template_store_list(const char *store, TemplateMeta *ret, size_t max) {
+        _cleanup_(fd_closep) int store_fd = open_store(store);
+        _cleanup_(freep) Entry *entries = NULL;
+        size_t n = 0;
+
+        if (store_fd < 0 || read_entries(store_fd, &entries, &n) < 0)
+                return 0;
+        n = n < max ? n : max;
+        for (size_t i = 0; i < n; i++)
+                ret[i] = entries[i].meta;
+        return n;
+}
+
 int template_store_drop(const char *store, const char *key) {
         _cleanup_(fd_closep) int store_fd = open_store(store);
 

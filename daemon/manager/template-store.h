@@ -40,6 +40,9 @@ int template_store_save(const char *store, TemplateMeta *meta, const TemplateFil
 /* Deletes what would not be used again: what newest replaces, and those that were not used for longest beyond `max`. */
 void template_store_trim(const char *store, const TemplateMeta *newest, unsigned max);
 
+/* What is known of up to `max` of them, last used first; how many. */
+size_t template_store_list(const char *store, TemplateMeta *ret, size_t max);
+
 /* 0, -ENOENT when there was none, or -errno. */
 int template_store_drop(const char *store, const char *key);
 

@@ -16,6 +16,10 @@
 #include "manager/job.h"
 #include "manager/template-build.h"
 
+enum {
+        LIST_MAX = 256,
+};
+
 typedef enum TemplateState {
         TEMPLATE_LOADING,
         TEMPLATE_BUILDING,
@@ -267,7 +271,7 @@ static int template_new(TemplateSet *set, Recipe *recipe, const TemplatePatience
         return 0;
 }
 
-static Template *find(TemplateSet *set, const char *key) {
+static Template *find(const TemplateSet *set, const char *key) {
         Template *t;
 
         TAILQ_FOREACH (t, &set->templates, templates)
@@ -372,6 +376,41 @@ const Template *template_set_next(const TemplateSet *set, const Template *after)
         while (t && t->state != TEMPLATE_READY)
                 t = TAILQ_NEXT(t, templates);
         return t;
+}
+
+void template_drop_all(TemplateSet *set) {
+        TemplateMeta *stored = calloc(LIST_MAX, sizeof(*stored));
+        Template *t, *next;
+
+        for (t = TAILQ_FIRST(&set->templates); t; t = next) {
+                next = TAILQ_NEXT(t, templates);
+                if (t->state == TEMPLATE_READY)
+                        template_free(t); /* waits for it to be saved, and that is then deleted */
+        }
+        for (size_t n = stored ? template_store_list(set->settings.store, stored, LIST_MAX) : 0; n > 0; n--)
+                (void) template_store_drop(set->settings.store, stored[n - 1].key);
+        free(stored);
+}
+
+void template_set_list(const TemplateSet *set,
+                       void (*each)(const TemplateMeta *meta, TemplateWhere where, void *userdata),
+                       void *userdata) {
+        TemplateMeta *stored = calloc(LIST_MAX, sizeof(*stored)), making;
+        size_t n = stored ? template_store_list(set->settings.store, stored, LIST_MAX) : 0;
+        const Template *t;
+
+        TAILQ_FOREACH (t, &set->templates, templates) {
+                making = template_meta_of(t->recipe, "");
+                making.created_usec = 0;
+                if (t->state == TEMPLATE_READY)
+                        each(&t->meta, TEMPLATE_IN_MEMORY, userdata);
+                else
+                        each(&making, TEMPLATE_IN_MAKING, userdata);
+        }
+        for (size_t i = 0; i < n; i++)
+                if (!find(set, stored[i].key))
+                        each(&stored[i], TEMPLATE_ON_DISK, userdata);
+        free(stored);
 }
 
 bool template_set_is_busy(const TemplateSet *set) {

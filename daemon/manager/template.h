@@ -63,6 +63,20 @@ TemplateWait *template_wait_free(TemplateWait *wait);
 /* Forgets a ready template, also on disk: somebody has seen that it is no good. */
 void template_drop(TemplateSet *set, const char *key);
 
+/* Forgets all that are ready, and all that are on disk. */
+void template_drop_all(TemplateSet *set);
+
+typedef enum TemplateWhere {
+        TEMPLATE_IN_MAKING, /* loaded or built at the moment */
+        TEMPLATE_IN_MEMORY, /* the next run clones it */
+        TEMPLATE_ON_DISK,   /* the next run loads it */
+} TemplateWhere;
+
+/* All that there are; created_usec is 0 of one in the making. */
+void template_set_list(const TemplateSet *set,
+                       void (*each)(const TemplateMeta *meta, TemplateWhere where, void *userdata),
+                       void *userdata);
+
 /* The ready ones, last used first: the one behind `after`, or (NULL) the first. NULL: that was all. */
 const Template *template_set_next(const TemplateSet *set, const Template *after);
 

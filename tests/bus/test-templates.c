@@ -235,6 +235,94 @@ static void a_hostile_qemu_changes_nothing_for_the_next_one(void) {
         world_free(w);
 }
 
+/* ---- asked for by a caller ---- */
+
+static int call(World *w, const char *method, const char *image, sd_bus_error *error) {
+        return sd_bus_call_method(w->bus, "org.ephemeral1", "/org/ephemeral1", "org.ephemeral1.Manager", method, error,
+                                  NULL, image ? "s" : NULL, image);
+}
+
+/* Where the templates are, one letter for each. */
+static void expect_list(World *w, const char *letters) {
+        sd_bus_message *reply = NULL;
+        const char *key, *image, *where;
+        char found[16] = "";
+        uint64_t memory, bytes, made;
+        uint32_t vcpus;
+
+        assert(sd_bus_call_method(w->bus, "org.ephemeral1", "/org/ephemeral1", "org.ephemeral1.Manager",
+                                  "ListTemplates", NULL, &reply, NULL) >= 0);
+        assert(sd_bus_message_enter_container(reply, 'a', "(sssuttt)") > 0);
+        while (sd_bus_message_read(reply, "(sssuttt)", &key, &image, &where, &vcpus, &memory, &bytes, &made) > 0) {
+                assert(strlen(key) == 64 && strcmp(image, "default") == 0 && vcpus == 1 && memory == 256);
+                assert((made > 0) == (strcmp(where, "making") != 0));
+                strncat(found, where, 1);
+        }
+        sd_bus_message_unref(reply);
+        if (strcmp(found, letters) != 0)
+                fprintf(stderr, "templates: \"%s\", expected \"%s\"\n", found, letters);
+        assert(strcmp(found, letters) == 0);
+}
+
+static void one_that_was_asked_for_is_there_for_the_first_run(void) {
+        World *w = world_new(&(WorldOptions){.templates = true});
+
+        expect_list(w, "");
+        assert(call(w, "BuildTemplate", "", NULL) >= 0);
+        expect_list(w, "m");
+        EXPECT_NO(run(w, "print x", "succeeded"), "template.");
+        assert(call(w, "BuildTemplate", "default", NULL) >= 0); /* it is there */
+        free(stored(w, "meta.json"));
+        world_restart_manager(w, SIGTERM);
+        expect_list(w, "d");
+        assert(call(w, "BuildTemplate", "", NULL) >= 0);
+        expect_list(w, "m");
+        world_free(w);
+}
+
+static void dropped_ones_are_gone_from_memory_and_disk(void) {
+        World *w = world_new(&(WorldOptions){.templates = true});
+        char *path;
+
+        assert(call(w, "BuildTemplate", "", NULL) >= 0);
+        path = stored(w, "meta.json");
+        assert(call(w, "DropTemplates", NULL, NULL) >= 0);
+        expect_list(w, "");
+        assert(access(path, F_OK) < 0);
+        assert(call(w, "DropTemplates", NULL, NULL) >= 0);
+        EXPECT(run(w, "print x", "succeeded"), "template.building");
+        free(path);
+        world_free(w);
+}
+
+static void expect_refusal(const WorldOptions *options, const char *method, const char *image, const char *name) {
+        sd_bus_error error = SD_BUS_ERROR_NULL;
+        World *w = world_new(options);
+
+        assert(call(w, method, image, &error) < 0);
+        if (strcmp(error.name, name) != 0)
+                fprintf(stderr, "%s: %s, expected %s\n", error.name, error.message, name);
+        assert(strcmp(error.name, name) == 0);
+        sd_bus_error_free(&error);
+        world_free(w);
+}
+
+static void what_cannot_be_is_said(void) {
+        expect_refusal(&(WorldOptions){.templates = true}, "BuildTemplate", "nowhere",
+                       "org.ephemeral1.Error.NoSuchImage");
+        expect_refusal(&(WorldOptions){.templates = true}, "BuildTemplate", "../x",
+                       "org.ephemeral1.Error.InvalidRequest");
+        expect_refusal(&(WorldOptions){.templates = false}, "BuildTemplate", "", "org.ephemeral1.Error.NotSupported");
+        expect_refusal(&(WorldOptions){.templates = true, .fail = "template"}, "BuildTemplate", "",
+                       "org.ephemeral1.Error.Internal");
+        if (!world_has_users())
+                return;
+        expect_refusal(&(WorldOptions){.templates = true, .as_user = true, .polkit = "no"}, "BuildTemplate", "",
+                       "org.ephemeral1.Error.NotPermitted");
+        expect_refusal(&(WorldOptions){.templates = true, .as_user = true, .polkit = "no"}, "DropTemplates", NULL,
+                       "org.ephemeral1.Error.NotPermitted");
+}
+
 int main(void) {
         the_first_run_builds_and_the_second_clones();
         two_who_need_the_same_wait_for_one_build();
@@ -248,5 +336,8 @@ int main(void) {
         a_template_whose_clones_fail_is_replaced_once();
         a_run_that_waits_for_a_template_can_be_cancelled();
         a_hostile_qemu_changes_nothing_for_the_next_one();
+        one_that_was_asked_for_is_there_for_the_first_run();
+        dropped_ones_are_gone_from_memory_and_disk();
+        what_cannot_be_is_said();
         return 0;
 }

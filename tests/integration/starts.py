@@ -179,4 +179,20 @@ def test_another_image():
     assert result["outcome"] == "succeeded"
 
 
+def test_template_by_hand():
+    """templates are listed, dropped and built by those whom polkit lets, and by a unit"""
+    for words in (["drop"], ["build"]):
+        said = host("ephemeralctl", "template", *words, user="alice")
+        assert said.status == 126 and "authentication" in said.errors, said.errors
+    host("ephemeralctl", "template", "drop", ok=True)
+    assert host("ephemeralctl", "template", user="alice").text.splitlines()[1:] == []
+    wait_for(lambda: host("pgrep", "qemu-system").status != 0, 20, "no machine of it waits")
+    host("systemctl", "start", "ephemeral-template.service", ok=True)
+    (line,) = host("ephemeralctl", "template", "list", user="alice").text.splitlines()[1:]
+    assert line.split()[0] == "default" and "memory" in line, line
+    wait_for_standby()
+    _, _, _, events = run_to_end(command("true"))
+    assert way_of(events) == "standby" and events[1][2] == "vm.starting", events
+
+
 main()
