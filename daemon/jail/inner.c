@@ -71,6 +71,14 @@ static int die_with_outer(int outer_pidfd, Failure *reterr) {
         return 0;
 }
 
+/* A machine that is emulated touches its buffers here and there: huge pages would be 4 MiB more of each, and no faster. With hardware
+ * virtualization they are the guest's own, and do make it faster. */
+static int refuse_huge_pages(const Inner *inner, Failure *reterr) {
+        if (!inner->options->kvm && prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) < 0)
+                return failure_set(reterr, -errno, "PR_SET_THP_DISABLE");
+        return 0;
+}
+
 static int become_qemu(const Inner *inner, Failure *reterr) {
         char *const no_environment[] = {NULL};
         int r;
@@ -91,6 +99,9 @@ static int become_qemu(const Inner *inner, Failure *reterr) {
         if (r < 0)
                 return r;
         r = identity_limit(reterr);
+        if (r < 0)
+                return r;
+        r = refuse_huge_pages(inner, reterr);
         if (r < 0)
                 return r;
         r = filter_load(&inner->program, reterr);

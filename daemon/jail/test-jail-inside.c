@@ -119,6 +119,7 @@ static int probe_status(char **arguments) {
                 "\nCapAmb:\t0000000000000000\n",
                 "\nNoNewPrivs:\t1\n",
                 "\nSeccomp:\t2\n",
+                "\nTHP_enabled:\t0\n",
         };
         char text[8192], ids[256];
         int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
