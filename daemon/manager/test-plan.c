@@ -28,7 +28,8 @@ static const PlanInput emulated = {
 
 #define KERNEL                                                                                                        \
         "-kernel", "/proc/self/fd/9", "-initrd", "/proc/self/fd/10", "-append",                                       \
-                "console=hvc0 quiet panic=-1 cryptomgr.notests ephemeral.disk_mib=64 no_timer_check tsc=reliable "    \
+                "console=hvc0 quiet panic=-1 cryptomgr.notests ephemeral.disk_mib=64 mitigations=off no_timer_check " \
+                "tsc=reliable "                                                                                       \
                 "tsc_early_khz=2500000"
 
 #define DEVICES                                                                                                       \

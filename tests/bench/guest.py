@@ -40,7 +40,7 @@ class Guest:
         ours, theirs = socket.socketpair()
         cmdline = f"console=hvc0 quiet panic=-1 cryptomgr.notests ephemeral.disk_mib={disk or memory // 2} {append}"
         if accel == "tcg":
-            cmdline += f" no_timer_check tsc=reliable tsc_early_khz={tsc_khz()}"
+            cmdline += f" mitigations=off no_timer_check tsc=reliable tsc_early_khz={tsc_khz()}"
             cpu = cpu or "Nehalem-v1,+rdrand,+smep,+smap,+umip"
         self.started = time.monotonic()
         self.qemu = subprocess.Popen(
