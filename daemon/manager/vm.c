@@ -100,9 +100,18 @@ void vm_end_step(Vm *vm, VmPhase phase) {
 
 /* ---- jail, scope, QEMU ---- */
 
+/* QEMU 10 warns of what it is told to do ("fd: migration to a file is deprecated"): no cause of anything. */
+static const char *skip_warnings(const char *said) {
+        while (strncmp(said, "warning: ", 9) == 0) {
+                said += strcspn(said, "\n");
+                said += *said == '\n';
+        }
+        return said;
+}
+
 /* The first line of what jail and QEMU printed says more than a status. */
 static void note_death(Vm *vm, const char *how) {
-        const char *said = jail_stderr(vm->jail);
+        const char *said = skip_warnings(jail_stderr(vm->jail));
         int size = (int) strcspn(said, "\n");
 
         free(vm->qemu_end);

@@ -9,7 +9,7 @@ import tempfile
 from host import SOURCE
 
 PLACE = "/var/tmp/bench"
-PACKAGES = ("crun", "libyajl2", "systemd-container")
+PACKAGES = ("crun", "libyajl2", "systemd-container", "libsystemd-shared")
 # Unpacked beside the host's own files, not installed: its packages stay as they are.
 TOOLS = ["env", f"PATH={PLACE}/tools/usr/bin:/usr/bin:/bin",
          f"LD_LIBRARY_PATH={PLACE}/tools/usr/lib/x86_64-linux-gnu:{PLACE}/tools/usr/lib/x86_64-linux-gnu/systemd"]

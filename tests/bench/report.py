@@ -72,7 +72,8 @@ def plot(result, path):
     data = "\n".join(f'"{text}" {v[len(v) // 2]:.2f} {v[len(v) // 10]:.2f} {v[-1 - len(v) // 10]:.2f}' for text, v in rows)
     script = f"""set terminal svg size 860,420 font "sans,13"
 set output "{path}"
-set title "{result['machine']['distribution']}, QEMU {result['machine']['qemu']} ({result['machine']['accelerator']}): milliseconds, median, 10th to 90th percentile"
+set title "{result['machine']['distribution']}, QEMU {result['machine']['qemu']} ({result['machine']['accelerator']})"
+set xlabel "milliseconds: median, 10th to 90th percentile"
 set logscale x
 set xrange [1:*]
 set yrange [{len(rows) - 0.4}:-0.6]

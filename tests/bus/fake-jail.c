@@ -295,8 +295,10 @@ static void guest(void) {
         if (fails("silent"))
                 for (;;)
                         pause();
-        if ((is_template && fails("template")) || (is_clone && fails("clone")))
+        if ((is_template && fails("template")) || (is_clone && fails("clone"))) {
+                fprintf(stderr, "warning: this is deprecated\nno more memory\n");
                 _exit(3);
+        }
         if (is_template)
                 write_memory();
         if (is_clone && fails("scribble")) {
