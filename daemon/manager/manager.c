@@ -126,6 +126,33 @@ void manager_exit(Manager *m) {
                 (void) sd_event_exit(m->event, 0);
 }
 
+/* Nobody can call, and PID 1 is not heard, whose connection has dropped what it watched for us. What runs ends here, with its last
+ * words in the journal; then systemd starts another manager, which gets a name on the new bus. */
+static int on_bus_lost(sd_bus_message *message, void *userdata, sd_bus_error *reterr_error) {
+        Manager *m = userdata;
+        Run *run;
+
+        if (m->exiting)
+                return sd_event_exit(m->event, EXIT_FAILURE);
+        m->exiting = true;
+        sd_journal_print(LOG_ERR, "The system bus has gone away: starting anew");
+        TAILQ_FOREACH (run, &m->runs, runs) {
+                if (run->state == RUN_ENDED)
+                        continue;
+                if (run->state == RUN_QUEUED)
+                        queue_remove(run);
+                if (!run->failure)
+                        run->failure = strdup("the system bus has gone away");
+                run_end(run, NULL);
+        }
+        return sd_event_exit(m->event, EXIT_FAILURE);
+}
+
+static int watch_bus(Manager *m, sd_bus *bus) {
+        return sd_bus_match_signal(bus, NULL, "org.freedesktop.DBus.Local", NULL, "org.freedesktop.DBus.Local",
+                                   "Disconnected", on_bus_lost, m);
+}
+
 static int open_uid_dir(Manager *m, const char *runtime_dir) {
         _cleanup_(freep) char *path = NULL;
         _cleanup_(fd_closep) int nspawn = -EBADF;
@@ -189,7 +216,11 @@ static int connect_bus(Manager *m) {
                                  strerror(-r));
                 return r;
         }
-        r = replies_new(m->bus, &m->replies);
+        r = watch_bus(m, m->bus);
+        if (r >= 0)
+                r = watch_bus(m, m->signal_bus);
+        if (r >= 0)
+                r = replies_new(m->bus, &m->replies);
         if (r >= 0) /* where windows bound what lies unread: no client comes between us and PID 1 */
                 r = systemd_new(m->signal_bus, &m->systemd);
         if (r >= 0)

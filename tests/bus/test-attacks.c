@@ -276,7 +276,27 @@ static void what_ended_runs_printed_does_not_pile_up(void) {
         world_free(w);
 }
 
+static void a_bus_that_goes_away_takes_what_runs_with_it(void) {
+        World *w = world_new(&(WorldOptions){.templates = true, .config = "Standby=1\nRunsMax=2"});
+        char *paths[3], *state = NULL;
+
+        for (int i = 0; i < 3; i++) { /* the last one waits for its turn */
+                paths[i] = world_start(w->bus, "sleep", "", NULL);
+                assert(paths[i]);
+        }
+        do {
+                usleep(20 * 1000);
+                free(state);
+                state = world_property(w->bus, paths[0], "State");
+        } while (strcmp(state, "running") != 0);
+        free(state);
+        for (int i = 0; i < 3; i++)
+                free(paths[i]);
+        world_lose_bus(w);
+}
+
 int main(void) {
+        a_bus_that_goes_away_takes_what_runs_with_it();
         what_ended_runs_printed_does_not_pile_up();
         clients_that_are_killed_at_any_moment_leave_nothing();
         evil_guests_end_their_own_run_and_no_other();

@@ -195,20 +195,43 @@ static bool any_jail_is_left(const World *w) {
         return any;
 }
 
-void world_free(World *w) {
-        char command[128];
-
-        sd_bus_flush_close_unref(w->bus);
-        end(w->manager, SIGTERM, true);
-        end(w->systemd, SIGTERM, true);
+static void expect_no_jail(const World *w) {
         for (int i = 0; any_jail_is_left(w); i++) {
                 assert(i < ENOUGH);
                 pause_a_moment();
         }
-        end(w->bus_daemon, SIGKILL, false);
+}
+
+static void delete (World *w) {
+        char command[128];
+
         snprintf(command, sizeof(command), "rm -r %s", w->dir);
         assert(system(command) == 0);
         free(w);
+}
+
+void world_free(World *w) {
+        sd_bus_flush_close_unref(w->bus);
+        end(w->manager, SIGTERM, true);
+        end(w->systemd, SIGTERM, true);
+        expect_no_jail(w);
+        end(w->bus_daemon, SIGKILL, false);
+        delete (w);
+}
+
+void world_lose_bus(World *w) {
+        int status;
+
+        end(w->bus_daemon, SIGKILL, false);
+        for (int i = 0; waitpid(w->manager, &status, WNOHANG) == 0; i++) {
+                assert(i < ENOUGH);
+                pause_a_moment();
+        }
+        assert(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE);
+        expect_no_jail(w);
+        end(w->systemd, SIGKILL, false);
+        sd_bus_close_unref(w->bus);
+        delete (w);
 }
 
 bool world_has_users(void) {

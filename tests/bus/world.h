@@ -31,6 +31,9 @@ typedef struct WorldOptions {
 World *world_new(const WorldOptions *options);
 void world_free(World *w); /* asserts that the manager ended well */
 
+/* The bus goes away for good; asserts that the manager has left by itself, as failed, and none of its machines is left. */
+void world_lose_bus(World *w);
+
 /* Ends the manager by that signal and starts it again with what it has on disk. */
 void world_restart_manager(World *w, int number);
 

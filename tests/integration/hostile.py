@@ -101,14 +101,13 @@ def test_qemu_stopped():
 
 
 def test_qemu_killed():
-    """a QEMU that crashes or is killed: the run has failed for a reason of ours, which names the signal, and keeps its output"""
-    for signal in ("KILL", "SEGV", "SYS"):
-        run, path = running("sh", "-c", "echo x; sleep 1000")
-        (pid,) = qemu_pids(run)
-        host("kill", f"-{signal}", pid, ok=True)
-        result, events = ended(path)
-        assert result["outcome"] == "vm-failed" and output_of(events) == "x\n", events
-        assert f"SIG{signal}" in result["reason"], result
+    """a QEMU that is killed: the run has failed for a reason of ours, which names the signal, and keeps its output"""
+    run, path = running("sh", "-c", "echo x; sleep 1000")
+    (pid,) = qemu_pids(run)
+    host("kill", "-KILL", pid, ok=True)  # others do not reach the first process of a namespace from outside
+    result, events = ended(path)
+    assert result["outcome"] == "vm-failed" and output_of(events) == "x\n", events
+    assert "SIGKILL" in result["reason"], result
 
 
 def test_outer_half_killed():
