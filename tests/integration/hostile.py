@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What breaks around a run, and what a run tries to break. Each run ends once, with its output and its end told, and leaves nothing."""
 
+import json
+import os
 import time
 
 from harness import (
@@ -11,6 +13,7 @@ from harness import (
     journal,
     leftovers,
     main,
+    manager_pid,
     output_of,
     result_of,
     run_to_end,
@@ -159,6 +162,24 @@ def test_strings():
     assert started["argv"][3:] == words
     raw = host("journalctl", "--no-pager", "--output=cat", f"EPHEMERAL_RUN={run}").text
     assert "\x1b" not in raw and "\u202e" not in raw, "control characters in the journal's messages"
+
+
+def test_babble():
+    """callers who send nonsense to every method get an error each, start nothing and end nobody: the same service goes on"""
+    run_to_end(command("true"))
+    before, runs = manager_pid(), host("ephemeralctl", "list", "--all", "--json").text
+    with open(os.path.join(os.path.dirname(os.path.realpath(__file__)), "babble.py"), "rb") as f:
+        host("sh", "-c", "cat >/usr/local/lib/babble.py", stdin=f.read(), ok=True)
+    seed = int.from_bytes(os.urandom(4))
+    for user in ("root", "alice", "mallory"):
+        said = host("python3", "/usr/local/lib/babble.py", str(seed), "1500", user=user, timeout=300, ok=True)
+        counts = json.loads(said.text)
+        assert not {"org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.ServiceUnknown"} & counts.keys(), counts
+        assert sum(counts.values()) == 1500 and counts["answered"] < 1000, counts
+    assert manager_pid() == before, "it has ended meanwhile"
+    assert host("ephemeralctl", "list", "--all", "--json").text == runs, "a run was started"
+    _, _, result, _ = run_to_end(command("true"))
+    assert result["outcome"] == "succeeded", result
 
 
 def test_bus_goes_away():
