@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """ephemeralctl against the real service."""
 
+import hashlib
 import json
 
 from harness import host, main, start, wait_for
@@ -35,6 +36,21 @@ def test_statuses():
     ):
         assert ctl("run", "--quiet", *arguments).status == status, arguments
     assert ctl("run", "--quiet", "--", "true", user="mallory").status == 126
+
+
+def test_much_output():
+    """100 MiB of output arrive whole and in order, and are counted to the byte"""
+    blocks, words = 1600, 8192
+    write = f"import sys\nfor i in range({blocks}): sys.stdout.buffer.write(i.to_bytes(8, 'big') * {words})"
+    digest = hashlib.sha256()
+    for i in range(blocks):
+        digest.update(i.to_bytes(8, "big") * words)
+    script = 'ephemeralctl run --quiet -- python3 -c "$1" | sha256sum; exit "${PIPESTATUS[0]}"'
+    said = host("bash", "-c", script, "-", write, user="alice", timeout=300)
+    assert said.status == 0 and said.text.split()[0] == digest.hexdigest(), said.text
+    newest = json.loads(host("ephemeralctl", "list", "--json", user="alice").text.splitlines()[0])
+    result = json.loads(host("ephemeralctl", "result", "--json", newest["id"], user="alice").text)
+    assert result["stdout_bytes"] == blocks * words * 8, result
 
 
 def test_script():
