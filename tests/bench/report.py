@@ -96,6 +96,6 @@ def write(result, directory):
     with open(f"{directory}/{name}.json", "w", encoding="utf-8") as f:
         json.dump(kept, f, indent=2)
         f.write("\n")
-    with open(f"{directory}/{name}.txt", "w", encoding="utf-8") as f:
-        f.write(table(result) + "\n")
+    with open(f"{directory}/{name}.md", "w", encoding="utf-8") as f:
+        f.write(f"![the medians]({name}.svg)\n```\n{table(result)}\n```\n")
     plot(result, f"{directory}/{name}.svg")
