@@ -304,7 +304,7 @@ static int property_number(sd_bus *bus,
                            sd_bus_message *reply,
                            void *userdata,
                            sd_bus_error *e) {
-        if (strncmp(property, "Runs", 4) == 0)
+        if (strncmp(property, "Runs", 4) == 0 || strcmp(property, "StandbyReady") == 0)
                 return sd_bus_message_append(reply, "u", 4);
         if (strcmp(property, "ExitStatus") == 0)
                 return sd_bus_message_append(reply, "i", 7);
@@ -359,6 +359,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_PROPERTY("RunsActive", "u", property_number, 0, 0),
         SD_BUS_PROPERTY("RunsQueued", "u", property_number, 0, 0),
         SD_BUS_PROPERTY("RunsMax", "u", property_number, 0, 0),
+        SD_BUS_PROPERTY("StandbyReady", "u", property_number, 0, 0),
         SD_BUS_VTABLE_END,
 };
 

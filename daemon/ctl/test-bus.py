@@ -421,6 +421,7 @@ class Verbs(unittest.TestCase):
     def test_info(self):
         self.assertEqual(json_lines(ctl("--json", "info").stdout)[0]["runs_max"], 4)
         self.assertIn(b"Accelerator: tcg", ctl("info").stdout)
+        self.assertIn(b"ready for the next run", ctl("info").stdout)
 
 
 class Manners(unittest.TestCase):

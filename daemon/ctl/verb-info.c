@@ -22,6 +22,8 @@ static void print_info(json_object *p) {
         snprintf(text, sizeof(text), "%" PRId64 " active, %" PRId64 " queued, %" PRId64 " at most",
                  get_int(p, "runs_active", 0), get_int(p, "runs_queued", 0), get_int(p, "runs_max", 0));
         print_field("Runs", text);
+        snprintf(text, sizeof(text), "%" PRId64 " ready for the next run", get_int(p, "standby_ready", 0));
+        print_field("Standby", text);
 }
 
 static int info(Ctl *ctl, int argc, char *argv[]) {

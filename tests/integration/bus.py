@@ -119,7 +119,8 @@ def test_input():
 def test_introspection():
     """the methods of the design are there, with named arguments"""
     text = host("busctl", "introspect", "org.ephemeral1", ROOT, user="alice", ok=True).text
-    for member in ("StartRun", "ValidateRequest", "ListRuns", "GetRun", "ListWorkflows", "GetWorkflow", "Subscribe"):
+    for member in ("StartRun", "ValidateRequest", "ListRuns", "GetRun", "ListWorkflows", "GetWorkflow", "Subscribe",
+                   "BuildTemplate", "DropTemplates", "ListTemplates", "StandbyReady"):
         assert f".{member} " in text, member
     xml = host("busctl", "introspect", "--xml-interface", "org.ephemeral1", ROOT, user="alice", ok=True).text
     assert 'name="request_json"' in xml
