@@ -34,12 +34,12 @@ Recipe *bare_recipe(const char *images, const char *image) {
         RecipeSettings settings = {.vcpus = 1, .memory_mib = 256, .disk_mib = 64};
         Recipe *recipe;
         Image *files;
-        char *text;
+        char *text = NULL;
         Host host;
         Qemu *qemu;
 
         if (host_probe(&host) < 0 || qemu_probe(QEMU_BINARY, &qemu, &text) < 0)
-                errx(1, "no QEMU: %s", text);
+                errx(1, "no QEMU: %s", text ? text : "nothing is known of this host");
         if (image_open(images, image, &files, &error) < 0)
                 errx(1, "%s", error.message);
         settings.qemu = qemu;

@@ -189,6 +189,12 @@ def leftovers():
     return host("bash", "-c", script).text.splitlines()
 
 
+def qemu_pids(scopes):
+    """Process ids of QEMU in the scopes whose directories these are."""
+    script = f"cat {scopes}/cgroup.procs | while read -r pid; do ! grep -q ^qemu-system /proc/$pid/comm || echo $pid; done"
+    return host("bash", "-c", script).text.split()
+
+
 def restart():
     """The next call starts the manager again."""
     host("systemctl", "stop", "ephemerald.service", ok=True)

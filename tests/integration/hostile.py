@@ -15,6 +15,7 @@ from harness import (
     main,
     manager_pid,
     output_of,
+    qemu_pids,
     result_of,
     run_to_end,
     start_run,
@@ -46,10 +47,10 @@ def ended(path, seconds=60):
     return result_of(path), events
 
 
-def qemu_pids(run):
-    script = 'cat "/sys/fs/cgroup/ephemeral.slice/$1/cgroup.procs" | xargs -I PID readlink -f /proc/PID /proc/PID/exe | paste - -'
-    text = host("bash", "-c", script, "-", unit_of(run), ok=True).text
-    return [line.split()[0].split("/")[-1] for line in text.splitlines() if "qemu-system" in line]
+def the_qemu(run):
+    """The process id of its QEMU."""
+    (pid,) = qemu_pids(f"/sys/fs/cgroup/ephemeral.slice/{unit_of(run)}")
+    return pid
 
 
 def survives(fault):
@@ -97,7 +98,7 @@ def test_reload_while_starting():
 def test_qemu_stopped():
     """a QEMU that is stopped (SIGSTOP) is ended by the clock of its scope all the same"""
     run, path = running("sh", "-c", "echo x; sleep 1000", timeout_seconds=6)
-    (pid,) = qemu_pids(run)
+    pid = the_qemu(run)
     host("kill", "-STOP", pid, ok=True)
     result, events = ended(path)
     assert result["outcome"] == "timed-out" and output_of(events) == "x\n", events
@@ -106,7 +107,7 @@ def test_qemu_stopped():
 def test_qemu_killed():
     """a QEMU that is killed: the run has failed for a reason of ours, which names the signal, and keeps its output"""
     run, path = running("sh", "-c", "echo x; sleep 1000")
-    (pid,) = qemu_pids(run)
+    pid = the_qemu(run)
     host("kill", "-KILL", pid, ok=True)  # others do not reach the first process of a namespace from outside
     result, events = ended(path)
     assert result["outcome"] == "vm-failed" and output_of(events) == "x\n", events
@@ -116,7 +117,7 @@ def test_qemu_killed():
 def test_outer_half_killed():
     """the process that watches QEMU is killed: QEMU dies with it"""
     run, path = running("sh", "-c", "echo x; sleep 1000")
-    (pid,) = qemu_pids(run)
+    pid = the_qemu(run)
     parent = host("awk", "/^PPid:/ { print $2 }", f"/proc/{pid}/status", ok=True).text
     host("kill", "-KILL", parent, ok=True)
     result, _ = ended(path)
@@ -164,10 +165,14 @@ def test_strings():
     assert "\x1b" not in raw and "\u202e" not in raw, "control characters in the journal's messages"
 
 
+def all_runs():
+    return [json.loads(line)["id"] for line in host("ephemeralctl", "list", "--all", "--json", ok=True).text.splitlines()]
+
+
 def test_babble():
     """callers who send nonsense to every method get an error each, start nothing and end nobody: the same service goes on"""
     run_to_end(command("true"))
-    before, runs = manager_pid(), host("ephemeralctl", "list", "--all", "--json").text
+    before, runs = manager_pid(), all_runs()
     with open(os.path.join(os.path.dirname(os.path.realpath(__file__)), "babble.py"), "rb") as f:
         host("sh", "-c", "cat >/usr/local/lib/babble.py", stdin=f.read(), ok=True)
     seed = int.from_bytes(os.urandom(4))
@@ -177,7 +182,7 @@ def test_babble():
         assert not {"org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.ServiceUnknown"} & counts.keys(), counts
         assert sum(counts.values()) == 1500 and counts["answered"] < 1000, counts
     assert manager_pid() == before, "it has ended meanwhile"
-    assert host("ephemeralctl", "list", "--all", "--json").text == runs, "a run was started"
+    assert all_runs() == runs, "a run was started"
     _, _, result, _ = run_to_end(command("true"))
     assert result["outcome"] == "succeeded", result
 

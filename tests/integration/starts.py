@@ -14,6 +14,7 @@ from harness import (
     main,
     manager_pid,
     output_of,
+    qemu_pids,
     restart,
     run_to_end,
     start_run,
@@ -47,12 +48,6 @@ def warm(*argv):
     """A run of a machine that waited."""
     wait_for_standby()
     return run_to_end(command(*argv))
-
-
-def qemu_of(scopes):
-    """Process ids of QEMU in these scopes."""
-    text = host("bash", "-c", f"cat {scopes}/cgroup.procs | xargs -rI PID readlink -f /proc/PID/exe /proc/PID | paste - -").text
-    return [line.split("/")[-1] for line in text.splitlines() if "qemu-system" in line]
 
 
 def hash_of_template():
@@ -95,19 +90,20 @@ def test_three_ways():
 
 def test_one_that_waits():
     """a machine waits in a scope of its own, with the least weight and without work, and goes over into the run's"""
+    run_to_end(command("true"))
     wait_for_standby()
     (unit,) = host("systemctl", "list-units", "--plain", "--no-legend", "ephemeral-standby-*").text.splitlines()
     unit = unit.split()[0]
     shown = host("systemctl", "show", "--property=CPUWeight,BindsTo,Slice", unit).text.split()
     assert sorted(shown) == ["BindsTo=ephemerald.service", "CPUWeight=1", "Slice=ephemeral.slice"], shown
-    (pid,) = qemu_of(STANDBYS)
+    (pid,) = qemu_pids(STANDBYS)
     before, after = (
         host("sh", "-c", f"sleep {n}; awk '{{ print $14 + $15 }}' /proc/{pid}/stat").text for n in (1, 3)
     )
     assert before == after, f"it uses the processor: {before}, {after}"
     run, path = start_run(command("sleep", "1000"))
     wait_state(path, ("running",))
-    assert pid in qemu_of(f"/sys/fs/cgroup/ephemeral.slice/{unit_of(run)}")
+    assert pid in qemu_pids(f"/sys/fs/cgroup/ephemeral.slice/{unit_of(run)}")
     wait_for(lambda: host("systemctl", "is-active", unit).text == "inactive", 20, f"{unit} is over")
     host("systemctl", "stop", unit_of(run), ok=True)
     wait_state(path, ("ended",))
@@ -119,7 +115,7 @@ def test_killed_while_waiting():
     for kill in ("kill -9 $1", "systemctl stop 'ephemeral-standby-*.scope'"):
         run_to_end(command("true"))
         wait_for_standby()
-        host("sh", "-c", kill, "-", *qemu_of(STANDBYS), ok=True)
+        host("sh", "-c", kill, "-", *qemu_pids(STANDBYS), ok=True)
         wait_for(lambda: get("/org/ephemeral1", "org.ephemeral1.Manager", "StandbyReady") == 0, 20, "it is gone")
         _, _, result, events = run_to_end(command("true"))
         assert result["outcome"] == "succeeded" and way_of(events) == "clone", events
@@ -172,7 +168,7 @@ def test_another_image():
         assert "template.building" in [e[2] for e in events], events
         wait_for_standby()
         _, _, _, events = run_to_end(command("true"))
-        assert way_of(events) == "standby" and len(qemu_of(STANDBYS)) <= 1
+        assert way_of(events) == "standby" and len(qemu_pids(STANDBYS)) <= 1
     finally:
         host("rm", "-rf", f"{place}/default", ok=True)
     _, _, result, _ = run_to_end(command("true"))
