@@ -115,7 +115,8 @@ const FilterRule filter_rules[] = {
         ALLOW(QEMU, eventfd2),
         ALLOW(QEMU, poll), /* the monitor's thread loops in GLib */
         ALLOW(QEMU, ppoll),
-        ALLOW(OUTER, restart_syscall), /* waiting goes on after SIGSTOP and SIGCONT */
+        ALLOW(QEMU | OUTER,
+              restart_syscall), /* waiting goes on after SIGSTOP and SIGCONT, a freezer, a suspended host */
         FAIL(QEMU, io_uring_setup, ENOSYS),
 
         /* Files: there are few to be found, all of them read-only */

@@ -104,6 +104,17 @@ def test_qemu_stopped():
     assert result["outcome"] == "timed-out" and output_of(events) == "x\n", events
 
 
+def test_qemu_goes_on():
+    """a QEMU that was stopped, or frozen with its scope, goes on where it was, as after a host was suspended"""
+    run, path = running(*BEFORE_AND_AFTER)
+    pid = the_qemu(run)
+    for _ in range(5):
+        host("sh", "-c", f"kill -STOP {pid}; sleep 0.2; kill -CONT {pid}; sleep 0.1", ok=True)
+    host("sh", "-c", f"systemctl freeze {unit_of(run)} && sleep 0.5 && systemctl thaw {unit_of(run)}")
+    result, events = ended(path)
+    assert result["outcome"] == "failed" and result["exit_status"] == 7 and output_of(events) == "before\nafter\n", events
+
+
 def test_qemu_killed():
     """a QEMU that is killed: the run has failed for a reason of ours, which names the signal, and keeps its output"""
     run, path = running("sh", "-c", "echo x; sleep 1000")
