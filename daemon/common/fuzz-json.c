@@ -21,8 +21,11 @@ static void check_against_json_c(const char *text, size_t size, json_object *our
         theirs = json_tokener_parse_ex(tokener, text, (int) size);
         if (json_tokener_get_error(tokener) == json_tokener_continue) /* a number at the end may go on */
                 theirs = json_tokener_parse_ex(tokener, "", 1);
-        assert(json_tokener_get_error(tokener) == json_tokener_success);
-        assert(json_object_equal(ours, theirs));
+        /* json-c 0.18 takes some good characters ("\xda\xa3") for bad ones */
+        if (json_tokener_get_error(tokener) != json_tokener_error_parse_utf8_string) {
+                assert(json_tokener_get_error(tokener) == json_tokener_success);
+                assert(json_object_equal(ours, theirs));
+        }
         json_tokener_free(tokener);
 }
 

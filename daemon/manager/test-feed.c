@@ -94,7 +94,8 @@ static void take_event(World *w, const Frame *frame) {
                 w->json_bytes += m.json_size;
                 return;
         }
-        assert(m.seq == ++w->last_seq);
+        w->last_seq++;
+        assert(m.seq == w->last_seq);
         w->json_bytes = m.json_size;
 }
 
@@ -106,7 +107,8 @@ static void take_output(World *w, const Frame *frame) {
                 w->live_bytes += m.size;
                 return;
         }
-        assert(m.seq == ++w->last_seq);
+        w->last_seq++;
+        assert(m.seq == w->last_seq);
         w->kept_bytes += m.size;
 }
 

@@ -31,8 +31,10 @@ static void on_event(Timeline *timeline, const Event *event, void *userdata) {
         log->n_events++;
         if (event->seq == 0)
                 log->live_bytes += event->data_size;
-        else
-                assert(event->seq == ++log->last_seq);
+        else {
+                log->last_seq++;
+                assert(event->seq == log->last_seq);
+        }
         if (log->victim)
                 *log->victim = timeline_listener_free(*log->victim);
         log->victim = NULL;
@@ -41,7 +43,8 @@ static void on_event(Timeline *timeline, const Event *event, void *userdata) {
 static int on_read(const Event *event, void *userdata) {
         uint64_t *last = userdata;
 
-        assert(event->seq == ++*last);
+        (*last)++;
+        assert(event->seq == *last);
         return 0;
 }
 

@@ -42,7 +42,7 @@ void frame_encode_header(uint8_t ret[FRAME_HEADER_SIZE], uint8_t type, size_t si
 
 /* Of the frame at the front: 1 and its whole size, 0 while its header is incomplete, or the refusal. */
 static int front_size(const FrameReader *reader, size_t *ret) {
-        const uint8_t *header = reader->buffer + reader->start;
+        const uint8_t *header;
         uint32_t size;
 
         if (reader->error < 0)
@@ -50,6 +50,7 @@ static int front_size(const FrameReader *reader, size_t *ret) {
         if (frame_reader_pending(reader) < FRAME_HEADER_SIZE)
                 return 0;
 
+        header = reader->buffer + reader->start;
         if (header[5] != FRAME_VERSION)
                 return -EPROTONOSUPPORT;
         if (header[6] != 0 || header[7] != 0)

@@ -44,7 +44,7 @@ class Guest:
             cpu = cpu or "Nehalem-v1,+rdrand,+smep,+smap,+umip"
         self.started = time.monotonic()
         self.qemu = subprocess.Popen(
-            ["qemu-system-x86_64", "-M", "microvm,acpi=on,pit=on,pic=on,rtc=on", "-accel", accel, "-cpu", cpu or "host",
+            ["qemu-system-x86_64", "-M", "microvm,acpi=on,pit=on,pic=on,rtc=on,x-option-roms=off", "-bios", "qboot.rom", "-accel", accel, "-cpu", cpu or "host",
              "-smp", str(cpus), "-m", str(memory), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
              "-global", "virtio-mmio.force-legacy=false", "-kernel", kernel or os.path.join(image, "kernel"),
              "-initrd", os.path.join(image, "initrd"), "-append", cmdline,
